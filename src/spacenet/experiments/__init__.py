@@ -1,0 +1,1 @@
+"""Experiments: presets with the paper's settings, runs, seeds."""

@@ -1,0 +1,75 @@
+"""What a run has measured so far: kept in its checkpoints, and turned into metrics.json."""
+
+import platform
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from spacenet import __version__
+from spacenet.experiments.config import RunConfig
+from spacenet.methods.base import Layer
+from spacenet.metrics import Matrix, scores
+
+
+@dataclass
+class TaskRecord:
+    """One learned task. Accuracies are percentages."""
+
+    index: int
+    labels: list[str]
+    seconds: float = 0.0
+    epochs: list[dict[str, float]] = field(default_factory=list)
+    accuracy: float = 0.0
+    layers: list[Layer] = field(default_factory=list)
+    bytes_kept: int = 0
+    images_kept: int = 0
+
+
+@dataclass
+class Record:
+    """The accuracy matrices, one row per learned task, and the tasks, the last of which may be unfinished."""
+
+    untrained: list[float] = field(default_factory=list)
+    matrix: Matrix = field(default_factory=list)
+    task_incremental: Matrix = field(default_factory=list)
+    tasks: list[TaskRecord] = field(default_factory=list)
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> "Record":
+        """Take back what `dataclasses.asdict` gave."""
+        tasks = [TaskRecord(**{**t, "layers": [Layer(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
+        return cls(facts["untrained"], facts["matrix"], facts["task_incremental"], tasks)
+
+    def metrics(self, config: RunConfig, stopped: str | None = None) -> dict[str, Any]:
+        """The content of metrics.json."""
+        done = self.tasks[: len(self.matrix)]
+        metrics: dict[str, Any] = {
+            "stream": config.stream,
+            "method": config.method,
+            "seed": config.seed,
+            "evaluated_on": "held-out training data" if config.data.validation else "test set",
+            "tasks_learned": len(done),
+            "stopped": stopped,
+            "seconds": sum(task.seconds for task in self.tasks),
+        }
+        if done:
+            restricted = scores(self.task_incremental, self.untrained)
+            metrics |= asdict(scores(self.matrix, self.untrained))
+            metrics |= {
+                "matrix": self.matrix,
+                "task_incremental": {"acc": restricted.acc, "bwt": restricted.bwt, "matrix": self.task_incremental},
+                "connections": sum(layer.connections for layer in done[-1].layers),
+                "bytes_kept": done[-1].bytes_kept,
+                "images_kept": done[-1].images_kept,
+                "layers": [asdict(layer) for layer in done[-1].layers],
+                "tasks": [asdict(task) for task in done],
+            }
+        metrics["versions"] = {
+            "spacenet": __version__,
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        }
+        return metrics

@@ -1,0 +1,155 @@
+"""One run: learn a stream with a method, measure, save after every epoch, resume where it stopped.
+
+A run folder holds config.toml, run.log, and in the end metrics.json and model.safetensors; until then
+state.safetensors, from which the run goes on.
+"""
+
+import dataclasses
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from spacenet.errors import RunError, SpaceFull
+from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_toml
+from spacenet.experiments.record import Record, TaskRecord
+from spacenet.experiments.watch import LogWatch, Watch
+from spacenet.methods import method_named
+from spacenet.metrics import accuracies
+from spacenet.nets import build_net
+from spacenet.streams import make_stream
+from spacenet.training.checkpoint import in_section, load_tensors, save_tensors, save_text, section
+from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
+
+CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
+MODEL_FORMAT = 1
+
+
+def create_folder(config: RunConfig, folder: Path) -> None:
+    """Make the folder of a new run."""
+    if (folder / CONFIG).exists():
+        raise RunError(f"{folder} holds a run already; go on with --resume {folder}, or choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    save_text(folder / CONFIG, to_toml(config))
+
+
+def load_config(folder: Path) -> RunConfig:
+    """The config of the run in a folder."""
+    if not (folder / CONFIG).is_file():
+        raise RunError(f"{folder} holds no run (there is no {CONFIG} in it)")
+    return from_mapping(read_toml(folder / CONFIG))
+
+
+def load_metrics(folder: Path) -> dict[str, Any] | None:
+    """The metrics of a finished run; None if it is not finished."""
+    path = folder / METRICS
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+class Run:
+    """A run in its folder, at the point where it stopped last."""
+
+    def __init__(self, folder: Path, watches: Sequence[Watch] = ()) -> None:
+        self.folder, self.config = folder, load_config(folder)
+        self.watches = [*watches, LogWatch(folder / LOG)]
+        torch.set_num_threads(self.config.training.threads)
+        self.stream = make_stream(self.config.stream, self.config.data)
+        blueprint = build_net(self.config.net, self.stream.input_shape)
+        self.method = method_named(self.config.method)(blueprint, self.config.options, self.config.seed)
+        self.warnings = self.method.check(self.stream)
+        self.tests = [task.test for task in self.stream]
+        self.record = Record()
+        self.start: Position | None = None
+        if (folder / STATE).is_file():
+            self._restore()
+        else:
+            self.record.untrained, _ = self._evaluate()
+
+    def execute(self) -> dict[str, Any]:
+        """Learn what is still to be learned; returns the metrics."""
+        self._tell(lambda watch: watch.begin(self.config, self.stream, len(self.record.matrix), self.warnings))
+        try:
+            for index in range(len(self.record.matrix), len(self.stream)):
+                self._learn(index)
+        except SpaceFull as full:
+            # What was learned before stays usable: the model and its metrics are written as for a finished run.
+            self._finish(stopped=f"task {len(self.record.matrix) + 1} was not learned: {full}")
+            raise
+        metrics = self._finish()
+        (self.folder / STATE).unlink(missing_ok=True)
+        return metrics
+
+    def _learn(self, index: int) -> None:
+        task, began = self.stream[index], time.perf_counter()
+        if self.start is None:
+            self.record.tasks.append(TaskRecord(index, [str(label) for label in task.labels]))
+        current = self.record.tasks[-1]
+        before = current.seconds
+
+        def on_batch(done: int, total: int) -> None:
+            for watch in self.watches:
+                watch.batch(index, done, total)
+
+        def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+            current.seconds = before + time.perf_counter() - began
+            current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy})
+            self._tell(lambda watch: watch.epoch(epoch))
+            self._save(epoch.epoch + 1, optimizer)
+
+        learn_task(self.method, task, self.config.training, start=self.start, on_batch=on_batch, on_epoch=on_epoch)
+        self.start = None
+        row, restricted = self._evaluate()
+        self.record.matrix.append(row)
+        self.record.task_incremental.append(restricted)
+        current.accuracy, current.layers = row[index], self.method.layers()
+        current.bytes_kept, current.images_kept = self.method.bytes_kept(), len(self.method.memory)
+        current.seconds = before + time.perf_counter() - began
+        self._save()
+        self._tell(lambda watch: watch.task(self.record))
+
+    def _evaluate(self) -> tuple[list[float], list[float]]:
+        output = self.method.predict_all(torch.cat([test.x for test in self.tests]))
+        return accuracies(output, self.tests, [task.classes for task in self.stream])
+
+    def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
+        """Save the state; an optimiser is given in the middle of a task."""
+        tensors = in_section("model", self.method.model())
+        tensors |= in_section("memory", {str(task): rows for task, rows in self.method.memory.rows.items()})
+        if optimizer is not None:
+            tensors |= in_section("task", self.method.task_state())
+            tensors |= in_section("optimizer", optimizer_tensors(optimizer))
+        facts = {"epochs_done": epochs_done, "record": dataclasses.asdict(self.record)}
+        save_tensors(self.folder / STATE, tensors, facts)
+
+    def _restore(self) -> None:
+        tensors, facts = load_tensors(self.folder / STATE)
+        self.record = Record.from_facts(facts["record"])
+        self.method.load_model(section(tensors, "model"))
+        self.method.tasks_learned = len(self.record.matrix)
+        self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
+        if facts["epochs_done"]:
+            self.start = Position(facts["epochs_done"], section(tensors, "task"), section(tensors, "optimizer"))
+
+    def _finish(self, stopped: str | None = None) -> dict[str, Any]:
+        facts = {
+            "format": MODEL_FORMAT,
+            "stream": self.config.stream,
+            "method": self.config.method,
+            "seed": self.config.seed,
+            "labels": [str(label) for task in self.stream[: len(self.record.matrix)] for label in task.labels],
+            "hidden": list(self.config.net.hidden),
+            "input_shape": list(self.stream.input_shape),
+        }
+        save_tensors(self.folder / MODEL, self.method.model(), facts)
+        metrics = self.record.metrics(self.config, stopped)
+        save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
+        self._tell(lambda watch: watch.end(metrics))
+        return metrics
+
+    def _tell(self, event: Any) -> None:
+        for watch in self.watches:
+            event(watch)

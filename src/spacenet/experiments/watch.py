@@ -1,0 +1,131 @@
+"""Watching a run: a live line in a terminal, plain lines elsewhere, a log in the run's folder."""
+
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from spacenet.experiments.config import RunConfig
+from spacenet.experiments.record import Record
+from spacenet.streams.stream import Stream
+from spacenet.training.loop import Epoch
+
+REFRESH_SECONDS = 0.1
+
+
+class Watch:
+    """Is told what happens in a run. The base class looks away."""
+
+    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None: ...
+
+    def batch(self, task: int, done: int, total: int) -> None: ...
+
+    def epoch(self, epoch: Epoch) -> None: ...
+
+    def task(self, record: Record) -> None: ...
+
+    def end(self, metrics: dict[str, Any]) -> None: ...
+
+
+class LineWatch(Watch):
+    """Writes a line for each thing that happens; epochs that follow each other too fast are passed over."""
+
+    def __init__(self, write: Callable[[str], None], seconds_between_epochs: float = 0.0) -> None:
+        self.write = write
+        self._pause, self._last = seconds_between_epochs, 0.0
+        self.tasks = 0
+        self._began, self._first = 0.0, 0
+
+    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
+        self.tasks, self._began, self._first = len(stream), time.monotonic(), tasks_done
+        going_on = f", going on after {tasks_done} tasks" if tasks_done else ""
+        self.write(f"{config.method} learns {stream.name} in {len(stream)} tasks, seed {config.seed}{going_on}")
+        for warning in warnings:
+            self.write(f"warning: {warning}")
+
+    def epoch(self, epoch: Epoch) -> None:
+        now = time.monotonic()
+        if now - self._last < self._pause:
+            return
+        self._last = now
+        done = epoch.task - self._first + (epoch.epoch + 1) / epoch.epochs
+        left = (now - self._began) / done * (self.tasks - self._first - done)
+        self.write(
+            f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  loss {epoch.loss:.4f}  "
+            f"training accuracy {epoch.accuracy:.1f} %  about {_time(left)} left"
+        )
+
+    def task(self, record: Record) -> None:
+        self.write(task_line(record, self.tasks))
+
+    def end(self, metrics: dict[str, Any]) -> None:
+        if metrics["stopped"]:
+            self.write(metrics["stopped"])
+        elif metrics["tasks_learned"]:
+            self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:.2f}  {metrics['seconds']:.1f} s")
+
+
+class LogWatch(LineWatch):
+    """Keeps the lines in a file, with the time of day."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(self._append)
+        self.path = path
+
+    def _append(self, line: str) -> None:
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
+
+
+class BarWatch(LineWatch):
+    """A live bar for the whole run, and a line that stays for each task learned."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(lambda line: console.print(line, highlight=False))
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=console
+        )
+        self._bar = self._progress.add_task("", total=None)
+        self._shown = 0.0
+
+    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
+        super().begin(config, stream, tasks_done, warnings)
+        self._progress.update(self._bar, total=len(stream), completed=tasks_done, description="task")
+        self._progress.start()
+
+    def batch(self, task: int, done: int, total: int) -> None:
+        now = time.monotonic()
+        if now - self._shown > REFRESH_SECONDS:
+            self._shown = now
+            self._progress.update(self._bar, completed=task + done / total)
+
+    def epoch(self, epoch: Epoch) -> None:
+        text = f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  "
+        text += f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1f} %"
+        self._progress.update(self._bar, description=text)
+
+    def end(self, metrics: dict[str, Any]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the bar away."""
+        self._progress.update(self._bar, visible=False)
+        self._progress.stop()
+
+
+def task_line(record: Record, tasks: int) -> str:
+    """One line about the task learned last."""
+    task, row = record.tasks[-1], record.matrix[-1]
+    so_far = sum(row[: len(record.matrix)]) / len(record.matrix)
+    return (
+        f"task {task.index + 1}/{tasks} learned ({', '.join(task.labels)}): "
+        f"accuracy {task.accuracy:.1f} %, all tasks so far {so_far:.1f} %, {task.seconds:.1f} s"
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,152 @@
+"""The interface of a continual-learning method.
+
+The training loop calls, for each task of a stream:
+
+    training_data → begin_task → (forward → loss → backward → step) for each batch → end_epoch for each epoch → end_task
+
+A method is a short file that declares its settings and overrides the hooks it needs. How the known ones fit in:
+
+    a penalty (EWC, SI, MAS)    `loss` adds it, `end_task` measures the weights' importance
+    a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` joins it; `predict` may be another rule
+    a second network (DGR)      `parameters` and `loss` cover both; `forward` mixes in what the old generator dreams
+    a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Optimizer
+
+from spacenet.methods.memory import Memory
+from spacenet.space.blueprint import Blueprint
+from spacenet.streams.stream import Samples, Stream, Task
+
+PREDICT_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """Settings that only one method has. Each method declares its own."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of training samples; `rows` says where they stand in the method's training data."""
+
+    x: Tensor
+    y: Tensor
+    rows: Tensor
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What one layer (a population of units) holds."""
+
+    name: str
+    units: int
+    used: int
+    reserved: int
+    unused: int
+    connections: int
+    """Connections that lead into the layer."""
+
+
+class Method(ABC):
+    """One continual-learning method, learning one stream."""
+
+    name: ClassVar[str]
+    strategy: ClassVar[str]
+    """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables."""
+    Settings: ClassVar[type[MethodSettings]] = MethodSettings
+
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
+        self.blueprint, self.settings, self.seed = blueprint, settings, seed
+        self.memory = Memory()
+        self.tasks_learned = 0
+
+    # Before training
+
+    def check(self, stream: Stream) -> list[str]:
+        """Raise `SettingsError` if the settings cannot work on this stream; return warnings worth a line."""
+        return []
+
+    # Training one task
+
+    def training_data(self, task: Task) -> Samples:
+        """What the task is trained on: its own samples, and with them whatever the method remembers."""
+        return self.memory.joined(task.train)
+
+    @abstractmethod
+    def begin_task(self, task: Task, data: Samples) -> None:
+        """Make room for the task's classes. `data` is what `training_data` gave."""
+
+    @abstractmethod
+    def parameters(self) -> list[nn.Parameter]:
+        """What the optimiser may change during this task."""
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """Scores for training: one column for each class that takes part, see `target`."""
+
+    def target(self, batch: Batch) -> Tensor:
+        """The column of the right class for each sample of the batch."""
+        return batch.y
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return F.cross_entropy(output, self.target(batch))
+
+    def step(self, optimizer: Optimizer) -> None:
+        """Change the parameters; gradients are in place."""
+        optimizer.step()
+
+    def epochs(self, planned: int) -> int:
+        """How many epochs the task takes; more than planned where a method trains in several phases."""
+        return planned
+
+    def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
+        """Called after every epoch; `last` is the task's last one."""
+
+    def end_task(self, task: Task) -> None:
+        """Called when the task's training is over. From here on its data is gone, unless the method keeps it."""
+        self.tasks_learned += 1
+
+    # Using what was learned
+
+    @abstractmethod
+    def predict(self, x: Tensor) -> Tensor:
+        """One score per sample and class seen so far; the largest wins. No task identity is given."""
+
+    def predict_all(self, x: Tensor) -> Tensor:
+        """`predict` for any number of samples, in bounded memory."""
+        return torch.cat([self.predict(part) for part in x.split(PREDICT_BATCH)])
+
+    @abstractmethod
+    def layers(self) -> list[Layer]:
+        """What each layer holds now."""
+
+    # Being saved
+
+    @abstractmethod
+    def model(self) -> dict[str, Tensor]:
+        """What the method keeps between tasks, by name, besides the memory of old samples."""
+
+    @abstractmethod
+    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `model` gave."""
+
+    def task_state(self) -> dict[str, Tensor]:
+        """What is needed, besides the model, to go on in the middle of a task."""
+        return {}
+
+    @abstractmethod
+    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
+        """Go on in the middle of a task: like `begin_task`, with what `task_state` gave."""
+
+    def bytes_kept(self) -> int:
+        """Measured size of everything kept from one task to the next."""
+        return sum(tensor.nbytes for tensor in self.model().values()) + self.memory.nbytes

@@ -1,0 +1,37 @@
+"""Samples of earlier tasks that a method keeps."""
+
+import torch
+from torch import Tensor
+
+from spacenet.streams.stream import Samples, Stream, Task
+
+
+class Memory:
+    """Kept samples, and where in the stream they came from, so that a checkpoint need not hold the images."""
+
+    def __init__(self) -> None:
+        self.rows: dict[int, Tensor] = {}
+        self._samples: dict[int, Samples] = {}
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self.rows.values())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(samples.x.nbytes + samples.y.nbytes for samples in self._samples.values())
+
+    def keep(self, task: Task, rows: Tensor | None = None) -> None:
+        """Keep the given rows of the task's training data, by default all of them."""
+        train = task.train
+        self.rows[task.index] = torch.arange(len(train)) if rows is None else rows
+        self._samples[task.index] = train if rows is None else Samples(train.x[rows], train.y[rows])
+
+    def joined(self, new: Samples) -> Samples:
+        """The new samples and all that are kept."""
+        parts = [*self._samples.values(), new]
+        return new if len(parts) == 1 else Samples(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]))
+
+    def restore(self, stream: Stream, rows: dict[int, Tensor]) -> None:
+        """Take the kept samples from the stream again."""
+        for index, kept in rows.items():
+            self.keep(stream[index], kept)

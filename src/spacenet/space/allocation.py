@@ -1,0 +1,118 @@
+"""Algorithm 2: pick free units for a task and lay its connections among them, at random."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from spacenet.errors import SettingsError, SpaceFull
+from spacenet.space.cut import Units, inside, xavier_bound
+from spacenet.space.ledger import FREE, Connections, Ledger
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What one task asks of the space. Populations and links are given by name."""
+
+    selected: Mapping[str, int]
+    """Free units to lay connections among, for each hidden population (the paper's sel)."""
+    reserved: Mapping[str, int]
+    """How many of those become the task's own at its end (the paper's spec)."""
+    connections: Mapping[str, int]
+    """How many connections each link gets."""
+
+
+def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
+    """Raise `SettingsError` if no task could ever be learned with this demand, even in an empty network."""
+    sizes = {
+        ledger.blueprint.input.name: ledger.size(ledger.blueprint.input.name),
+        ledger.blueprint.output.name: outputs,
+    }
+    for population in ledger.blueprint.hidden:
+        name, size = population.name, ledger.size(population.name)
+        selected, reserved = demand.selected[name], demand.reserved[name]
+        if not 0 < selected <= size:
+            raise SettingsError(
+                f"selected: {selected} units of {name} cannot be selected, it has {size} (need 1 to {size})"
+            )
+        if not 0 <= reserved <= selected:
+            raise SettingsError(
+                f"reserved: {reserved} units of {name} cannot be reserved of {selected} selected (need 0 to {selected})"
+            )
+        sizes[name] = selected
+    for link in ledger.blueprint.links:
+        count, positions = demand.connections[link.name], sizes[link.source] * sizes[link.target]
+        if not 0 < count <= positions:
+            raise SettingsError(
+                f"connections: {count} do not fit between the {sizes[link.source]} units of {link.source} and the "
+                f"{sizes[link.target]} of {link.target} that a task selects (need 1 to {positions})"
+            )
+
+
+def tasks_that_fit(ledger: Ledger, demand: Demand) -> int | None:
+    """How many more such tasks the free units allow; None if nothing is ever reserved, so that units never run out."""
+    counts = [
+        max(0, (len(ledger.free(name)) - demand.selected[name]) // reserved + 1)
+        for name, reserved in demand.reserved.items()
+        if reserved > 0
+    ]
+    return min(counts, default=None)
+
+
+def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator) -> Units:
+    """Choose the task's units: all inputs, random free ones in each hidden population, its own outputs."""
+    selection = {ledger.blueprint.input.name: torch.arange(ledger.size(ledger.blueprint.input.name))}
+    for population in ledger.blueprint.hidden:
+        free, count = ledger.free(population.name), demand.selected[population.name]
+        if len(free) < count:
+            reserved = int((ledger.state[population.name] != FREE).sum())
+            raise SpaceFull(
+                f"{population.name} is full: the next task needs {count} free units, {len(free)} are left "
+                f"({reserved} of {ledger.size(population.name)} are reserved by earlier tasks). "
+                "A wider layer, or fewer selected or reserved units per task, makes room for more tasks.",
+                layer=population.name,
+            )
+        chosen = free[torch.randperm(len(free), generator=rng)[:count]]
+        selection[population.name] = chosen.sort().values
+    selection[ledger.blueprint.output.name] = outputs
+    return selection
+
+
+def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: Generator) -> dict[str, Connections]:
+    """Lay the task's connections at random positions nobody owns; values are Glorot-uniform for the dense shape.
+
+    Every selected unit first gets one ingoing connection where its number allows: percentages of tiny layers
+    would otherwise leave units, and with them the network, dead.
+    """
+    new = {}
+    for link in ledger.blueprint.links:
+        targets, sources = selection[link.target], selection[link.source]
+        taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
+        taken[inside(ledger, link, selection)[0]] = True
+        count = demand.connections[link.name]
+        if int((~taken).sum()) < count:
+            raise SpaceFull(
+                f"{link.target} is full: {count} connections from {link.source} are needed, but only "
+                f"{int((~taken).sum())} positions between the selected units are not owned by earlier tasks. "
+                "Fewer connections per task, or more selected units, make room.",
+                layer=link.target,
+            )
+        place = _scatter(taken.view(len(targets), len(sources)), count, rng)
+        bound = xavier_bound(ledger, link, len(selection[ledger.blueprint.output.name]))
+        value = (torch.rand(count, *link.kernel, generator=rng) * 2 - 1) * bound
+        new[link.name] = Connections(
+            sources[place % len(sources)].int(),
+            targets[place // len(sources)].int(),
+            torch.full((count,), task, dtype=torch.int16),
+            value,
+        )
+    return new
+
+
+def _scatter(taken: Tensor, count: int, rng: Generator) -> Tensor:
+    """`count` random untaken places of a block: one in each row as far as they go, the others anywhere."""
+    order = torch.rand(taken.shape, generator=rng).masked_fill(taken, 2.0)
+    first = order.min(dim=1)
+    order.scatter_(1, first.indices[:, None], torch.where(first.values < 2.0, first.values - 1.0, 2.0)[:, None])
+    return order.flatten().argsort(stable=True)[:count].sort().values

@@ -1,0 +1,44 @@
+"""Units outside of a workspace that feed it and cannot change while it trains: constants of the input."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from spacenet.space.blueprint import DRIVE, connect
+from spacenet.space.cut import Units, block, cut
+from spacenet.space.ledger import Ledger
+
+CHUNK = 2048
+
+
+class Constants:
+    """A frozen network of the constant units. Its *drive* is what they add to each link's units in the workspace."""
+
+    def __init__(self, ledger: Ledger, constant: Units, live: Units) -> None:
+        self.forward = ledger.blueprint.forward
+        self.values = cut(ledger, constant)
+        self.feeds: dict[str, Tensor] = {}
+        for link in ledger.blueprint.links:
+            if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
+                feed = block(ledger, link, {link.source: constant[link.source], link.target: live[link.target]})
+                if bool(feed.any()):
+                    self.feeds[link.name] = feed
+
+    def drives(self, x: Tensor) -> dict[str, Tensor]:
+        """The drives for all samples, computed once; they enter the workspace's `Values` batch by batch."""
+        if not self.feeds:
+            return {}
+        parts = [self._drives(chunk) for chunk in x.split(CHUNK)]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    def _drives(self, x: Tensor) -> Mapping[str, Tensor]:
+        drives = {}
+
+        def tap(link: str, h: Tensor) -> None:
+            if link in self.feeds:
+                drives[link + DRIVE] = connect(self.feeds, link, h, None)
+
+        with torch.no_grad():
+            self.forward(self.values, x, tap)
+        return drives

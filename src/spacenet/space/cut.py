@@ -1,0 +1,93 @@
+"""Cutting a small dense network out of the ledger, and finding which units it must hold."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from spacenet.space.blueprint import Link
+from spacenet.space.ledger import Ledger
+
+Units = dict[str, Tensor]
+"""For each population, the numbers of some of its units in ascending order."""
+Marks = dict[str, Tensor]
+"""For each population, one truth value per unit."""
+
+
+def inside(ledger: Ledger, link: Link, units: Units) -> tuple[Tensor, Tensor]:
+    """The link's connections with both ends in the cut: their places in the (targets × sources) block, and values."""
+    connections = ledger.connections[link.name]
+    source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
+    target = _places(units[link.target], ledger.size(link.target))[connections.target.long()]
+    here = (source >= 0) & (target >= 0)
+    return target[here] * len(units[link.source]) + source[here], connections.value[here]
+
+
+def block(ledger: Ledger, link: Link, units: Units) -> Tensor:
+    """The link's weights between units of the cut, dense; zero where there is no connection."""
+    targets, sources = len(units[link.target]), len(units[link.source])
+    place, value = inside(ledger, link, units)
+    return (
+        torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value).view(targets, sources, *link.kernel)
+    )
+
+
+def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
+    """The values of the network that consists of these units and of the connections among them."""
+    values = {link.name: block(ledger, link, units) for link in ledger.blueprint.links}
+    for population in ledger.blueprint.populations:
+        for key in population.keys():
+            values[key] = ledger.units[key][units[population.name]]
+    return values
+
+
+def upstream(ledger: Ledger, start: Marks) -> Marks:
+    """`start`, and every unit from which connections lead there."""
+    return _spread(ledger, start, towards_input=True)
+
+
+def downstream(ledger: Ledger, start: Marks) -> Marks:
+    """`start`, and every unit to which connections lead from there."""
+    return _spread(ledger, start, towards_input=False)
+
+
+def marks(ledger: Ledger, units: Units) -> Marks:
+    """The same units as truth values; populations that `units` does not name get none."""
+    marked = {p.name: torch.zeros(ledger.size(p.name), dtype=torch.bool) for p in ledger.blueprint.populations}
+    for name, numbers in units.items():
+        marked[name][numbers] = True
+    return marked
+
+
+def numbers(marked: Marks) -> Units:
+    return {name: mark.nonzero().flatten() for name, mark in marked.items()}
+
+
+def xavier_bound(ledger: Ledger, link: Link, outputs: int) -> float:
+    """Glorot's bound for the dense shape at full width. For the output layer, `outputs` is what the task adds."""
+    target = outputs if link.target == ledger.blueprint.output.name else ledger.size(link.target)
+    return math.sqrt(6 / ((ledger.size(link.source) + target) * math.prod(link.kernel)))
+
+
+def _places(units: Tensor, size: int) -> Tensor:
+    """For each of a population's units its place among `units`, or -1. Outputs may be named before they are added."""
+    places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1)
+    places[units] = torch.arange(len(units))
+    return places
+
+
+def _spread(ledger: Ledger, start: Marks, towards_input: bool) -> Marks:
+    # Populations may form a circle (a residual stream and its branches), so go on until nothing changes.
+    marked = {name: mark.clone() for name, mark in start.items()}
+    changed = True
+    while changed:
+        changed = False
+        for link in ledger.blueprint.links:
+            connections = ledger.connections[link.name]
+            ends = (link.target, connections.target.long()), (link.source, connections.source.long())
+            (near, near_units), (far, far_units) = ends if towards_input else ends[::-1]
+            reached = far_units[marked[near][near_units]]
+            if not bool(marked[far][reached].all()):
+                marked[far][reached] = True
+                changed = True
+    return marked

@@ -1,0 +1,120 @@
+"""The ledger: who owns what. Stored sparsely, so that memory grows with connections and never with width squared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from spacenet.space.blueprint import Blueprint, Link
+
+FREE = -1
+"""The state of a unit that no task has reserved; otherwise the state is the number of the task."""
+
+
+@dataclass
+class Connections:
+    """Connections of one link, each with its position, its value and the task that owns it."""
+
+    source: Tensor  # (m,) int32
+    target: Tensor  # (m,) int32
+    owner: Tensor  # (m,) int16
+    value: Tensor  # (m, *kernel) float32
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __getitem__(self, rows: Tensor) -> "Connections":
+        return Connections(self.source[rows], self.target[rows], self.owner[rows], self.value[rows])
+
+    @classmethod
+    def none(cls, kernel: tuple[int, ...] = ()) -> "Connections":
+        whole = torch.zeros(0, dtype=torch.int32)
+        return cls(whole, whole.clone(), torch.zeros(0, dtype=torch.int16), torch.zeros(0, *kernel))
+
+    def tensors(self, prefix: str) -> dict[str, Tensor]:
+        """The columns by name, for a file."""
+        return {prefix + field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, Tensor], prefix: str) -> "Connections":
+        """Take back what `tensors` gave."""
+        return cls(*(tensors[prefix + field.name].clone() for field in fields(cls)))
+
+    @classmethod
+    def joined(cls, a: "Connections", b: "Connections") -> "Connections":
+        return cls(
+            torch.cat([a.source, b.source]),
+            torch.cat([a.target, b.target]),
+            torch.cat([a.owner, b.owner]),
+            torch.cat([a.value, b.value]),
+        )
+
+
+class Ledger:
+    """The truth about the network between tasks: the units' states, their values, and all connections.
+
+    It refuses what the method forbids: a second owner for a position, and a connection into a reserved unit.
+    """
+
+    def __init__(self, blueprint: Blueprint) -> None:
+        self.blueprint = blueprint
+        self.state = {p.name: torch.full((p.size,), FREE, dtype=torch.int16) for p in blueprint.populations}
+        self.units = {key: torch.zeros(p.size) for p in blueprint.populations for key in p.keys()}
+        self.connections = {link.name: Connections.none(link.kernel) for link in blueprint.links}
+
+    def size(self, population: str) -> int:
+        return len(self.state[population])
+
+    def free(self, population: str) -> Tensor:
+        """The units that no task has reserved, in ascending order."""
+        return (self.state[population] == FREE).nonzero().flatten()
+
+    def grow(self, population: str, more: int) -> Tensor:
+        """Add free units without connections; returns their numbers. What the network computes does not change."""
+        size = self.size(population)
+        self.state[population] = torch.cat([self.state[population], torch.full((more,), FREE, dtype=torch.int16)])
+        for key in next(p for p in self.blueprint.populations if p.name == population).keys():
+            self.units[key] = torch.cat([self.units[key], torch.zeros(more)])
+        return torch.arange(size, size + more)
+
+    def add(self, link: Link, new: Connections) -> None:
+        """Enter a task's connections. Each must lie at a position nobody owns and end in a unit nobody reserved."""
+        if bool((self.state[link.target][new.target.long()] != FREE).any()):
+            raise ValueError(f"{link.name}: a reserved unit never gains an ingoing connection")
+        joined = Connections.joined(self.connections[link.name], new)
+        position = joined.target.long() * self.size(link.source) + joined.source.long()
+        if len(torch.unique(position)) < len(position):
+            raise ValueError(f"{link.name}: a connection has one owner")
+        self.connections[link.name] = joined
+
+    def reserve(self, population: str, units: Tensor, task: int) -> None:
+        """Make units specific to a task, for good."""
+        if bool((self.state[population][units] != FREE).any()):
+            raise ValueError(f"{population}: only free units can be reserved")
+        self.state[population][units] = task
+
+    def used(self, population: str) -> Tensor:
+        """For each unit, whether any connection enters or leaves it."""
+        used = torch.zeros(self.size(population), dtype=torch.bool)
+        for link in self.blueprint.links:
+            connections = self.connections[link.name]
+            if link.source == population:
+                used[connections.source.long()] = True
+            if link.target == population:
+                used[connections.target.long()] = True
+        return used
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Everything the ledger holds, by name, for a file."""
+        tensors = {f"state/{name}": state for name, state in self.state.items()}
+        tensors |= {f"units/{key}": values for key, values in self.units.items()}
+        for name, connections in self.connections.items():
+            tensors |= connections.tensors(f"links/{name}/")
+        return tensors
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `tensors` gave."""
+        self.state = {name: tensors[f"state/{name}"].clone() for name in self.state}
+        self.units = {key: tensors[f"units/{key}"].clone() for key in self.units}
+        self.connections = {name: Connections.load(tensors, f"links/{name}/") for name in self.connections}

@@ -1,0 +1,20 @@
+"""Algorithm 4: the task's most important units become its own; no later task may lead a connection into them."""
+
+from collections.abc import Mapping
+
+from torch import Tensor
+
+from spacenet.space.cut import Units
+from spacenet.space.ledger import Ledger
+
+
+def reserve(
+    ledger: Ledger, task: int, selection: Units, importance: Mapping[str, Tensor], count: Mapping[str, int]
+) -> None:
+    """Reserve, in each population that `count` names, the most important of the selected units.
+
+    `importance` has one value per selected unit, in the order of `selection` (equation 5).
+    """
+    for population, wanted in count.items():
+        best = importance[population].argsort(descending=True, stable=True)[:wanted]
+        ledger.reserve(population, selection[population][best].sort().values, task)

@@ -1,0 +1,201 @@
+"""The workspace: the small dense network in which one task trains.
+
+It holds the task's selected units and those frozen units that lie between them. Frozen weights are a constant base;
+only the task's own connections are parameters, scattered into it at every step. So a frozen weight cannot change, and
+the cost of a step follows the units that are used, not the width of the network.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from spacenet.space.blueprint import Link, Values
+from spacenet.space.constants import Constants
+from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, upstream
+from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.rewiring import drop, grow
+
+
+@dataclass
+class Training:
+    """One link while the task trains: the frozen block, and the task's own connections in it."""
+
+    link: Link
+    shape: tuple[int, int]  # targets, sources
+    frozen: Tensor  # (targets · sources, *kernel)
+    taken: Tensor  # (targets, sources): owned by an earlier task
+    place: Tensor  # (m,) where the task's connections lie in the block
+    value: nn.Parameter  # (m, *kernel)
+    importance: Tensor  # (m,) Ω of equation 4
+
+    def weight(self) -> Tensor:
+        return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
+
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Targets and sources of the task's connections, as places in the block."""
+        return self.place // self.shape[1], self.place % self.shape[1]
+
+
+class Workspace:
+    """One task's network, from allocation to commit."""
+
+    def __init__(
+        self, ledger: Ledger, selection: Units, new: Mapping[str, Connections], *, outputs: Tensor, whole: bool = False
+    ) -> None:
+        """Cut the workspace out of the ledger.
+
+        selection  the task's units
+        new        its connections
+        outputs    the output units that take part: the task's own, or all so far when old data is replayed
+        whole      hold every unit of the network instead of the live ones: the masked dense form, for comparison
+        """
+        self.ledger, self.selection = ledger, selection
+        self.units, constant = self._live(outputs, whole)
+        self.constants = Constants(ledger, constant, self.units)
+        self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
+        self.training = {link.name: self._open(link, new[link.name]) for link in ledger.blueprint.links}
+        self.frozen_units: dict[str, Tensor] = {}
+        self.unit_values: dict[str, nn.Parameter] = {}
+        for population in ledger.blueprint.populations:
+            for key in population.keys():
+                self.frozen_units[key] = ledger.units[key][self.units[population.name]]
+                self.unit_values[key] = nn.Parameter(ledger.units[key][selection[population.name]])
+
+    def _live(self, outputs: Tensor, whole: bool) -> tuple[Units, Units]:
+        """The units that the workspace must hold, and the constant ones that feed them from outside."""
+        blueprint = self.ledger.blueprint
+        inputs = marks(self.ledger, {blueprint.input.name: torch.arange(self.ledger.size(blueprint.input.name))})
+        if whole:
+            everything = {p.name: torch.arange(self.ledger.size(p.name)) for p in blueprint.populations}
+            return everything | {blueprint.output.name: outputs}, numbers(inputs)
+        selected = marks(self.ledger, self.selection)
+        ends = marks(self.ledger, self.selection | {blueprint.output.name: outputs})
+        needed = upstream(self.ledger, ends)
+        changing = downstream(self.ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
+        live = {name: needed[name] & changing[name] | ends[name] for name in needed}
+        constant = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
+        return numbers(live), numbers(constant)
+
+    def _open(self, link: Link, new: Connections) -> Training:
+        sources, targets = self.units[link.source], self.units[link.target]
+        taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
+        taken[inside(self.ledger, link, self.units)[0]] = True
+        target = torch.searchsorted(targets, new.target.long())
+        source = torch.searchsorted(sources, new.source.long())
+        return Training(
+            link,
+            shape=(len(targets), len(sources)),
+            frozen=block(self.ledger, link, self.units).flatten(0, 1),
+            taken=taken.view(len(targets), len(sources)),
+            place=target * len(sources) + source,
+            value=nn.Parameter(new.value.clone()),
+            importance=torch.zeros(len(new)),
+        )
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [training.value for training in self.training.values()] + list(self.unit_values.values())
+
+    def values(self) -> dict[str, Tensor]:
+        """The network's numbers at this moment, frozen ones and the task's own together."""
+        values = {name: training.weight() for name, training in self.training.items()}
+        for population in self.ledger.blueprint.populations:
+            for key in population.keys():
+                own = self.unit_values[key]
+                values[key] = self.frozen_units[key].index_copy(0, self.selected[population.name], own)
+        return values
+
+    def __call__(self, x: Tensor, drives: Values) -> Tensor:
+        """Scores of the outputs that take part, in ascending order of their numbers."""
+        return self.ledger.blueprint.forward({**self.values(), **drives}, x)
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """One optimiser step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
+        before = [training.value.detach().clone() for training in self.training.values()]
+        optimizer.step()
+        for training, old in zip(self.training.values(), before, strict=True):
+            assert training.value.grad is not None
+            gain = training.value.detach().sub(old).mul_(training.value.grad).abs_()
+            training.importance += gain if gain.dim() == 1 else gain.flatten(1).sum(1)
+
+    def importance(self, population: str) -> Tensor:
+        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones)."""
+        total = torch.zeros(len(self.units[population]))
+        is_input = population == self.ledger.blueprint.input.name
+        for training in self.training.values():
+            target, source = training.ends()
+            if is_input and training.link.source == population:
+                total.index_add_(0, source, training.importance)
+            elif training.link.target == population:
+                total.index_add_(0, target, training.importance)
+        return total[self.selected[population]]
+
+    def rewire(self, fraction: float) -> dict[str, Tensor]:
+        """Move a fraction of the connections of every link but the classifier's (Algorithm 3).
+
+        Returns which ones moved. They start at zero and with no history.
+        """
+        moved = {}
+        for name, training in self.training.items():
+            link = training.link
+            if link.target == self.ledger.blueprint.output.name:
+                continue
+            gone = drop(training.importance, fraction)
+            training.importance[gone] = 0.0
+            taken = (
+                training.taken.flatten().index_fill(0, training.place, True).index_fill_(0, training.place[gone], False)
+            )
+            targets, sources = self.selected[link.target], self.selected[link.source]
+            target, source = grow(
+                self.importance(link.source),
+                self.importance(link.target),
+                taken.view(training.shape)[targets][:, sources],
+                len(gone),
+            )
+            training.place[gone] = targets[target] * training.shape[1] + sources[source]
+            training.value.data[gone] = 0.0
+            moved[name] = gone
+        return moved
+
+    def connections(self, task: int) -> dict[str, Connections]:
+        """The task's connections as they stand, in the network's own numbers."""
+        result = {}
+        for name, training in self.training.items():
+            target, source = training.ends()
+            result[name] = Connections(
+                self.units[training.link.source][source].int(),
+                self.units[training.link.target][target].int(),
+                torch.full((len(source),), task, dtype=torch.int16),
+                training.value.detach().clone(),
+            )
+        return result
+
+    def commit(self, task: int) -> None:
+        """Enter what the task learned into the ledger, where it is frozen from now on."""
+        for name, connections in self.connections(task).items():
+            self.ledger.add(self.training[name].link, connections)
+        for population in self.ledger.blueprint.populations:
+            for key in population.keys():
+                own = self.unit_values[key].detach()
+                self.ledger.units[key][self.selection[population.name]] = own
+
+    def tensors(self, task: int) -> dict[str, Tensor]:
+        """What a checkpoint in the middle of the task needs beyond the ledger."""
+        tensors = {f"selection/{name}": chosen for name, chosen in self.selection.items()}
+        for name, connections in self.connections(task).items():
+            tensors |= connections.tensors(f"links/{name}/")
+            tensors[f"importance/{name}"] = self.training[name].importance
+        return tensors | {f"units/{key}": own.detach() for key, own in self.unit_values.items()}
+
+    @classmethod
+    def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], *, outputs: Tensor, whole: bool) -> "Workspace":
+        """The workspace that `tensors` was taken from."""
+        selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.populations}
+        new = {link.name: Connections.load(tensors, f"links/{link.name}/") for link in ledger.blueprint.links}
+        workspace = cls(ledger, selection, new, outputs=outputs, whole=whole)
+        for name, training in workspace.training.items():
+            training.importance.copy_(tensors[f"importance/{name}"])
+        for key, own in workspace.unit_values.items():
+            own.data.copy_(tensors[f"units/{key}"])
+        return workspace

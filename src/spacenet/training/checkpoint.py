@@ -1,0 +1,52 @@
+"""Files of tensors and facts: safetensors with one JSON text in its header. No pickle, never half-written."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from spacenet.errors import RunError
+
+HEADER = "spacenet"
+
+
+def write_beside(path: Path) -> Path:
+    """Where to write what `replace` then puts in the place of `path` in one move."""
+    return path.with_name(path.name + ".new")
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write a text file so that it is there as a whole or not at all."""
+    write_beside(path).write_text(text, encoding="utf-8")
+    write_beside(path).replace(path)
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write tensors and facts so that the file is there as a whole or not at all; equal content gives equal bytes."""
+    header = {HEADER: json.dumps(facts, sort_keys=True)}  # one entry: the order of several would not be fixed
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, header)
+    write_beside(path).write_bytes(content)  # not save_file: it makes files that only their owner can read
+    write_beside(path).replace(path)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_tensors` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[HEADER])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error}); the run has to start again") from error
+
+
+def section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose name begins with `prefix/`, without it."""
+    return {name.removeprefix(prefix + "/"): t for name, t in tensors.items() if name.startswith(prefix + "/")}
+
+
+def in_section(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
