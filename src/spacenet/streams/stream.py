@@ -8,7 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, overload
+from typing import overload
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from spacenet.option_types import OptionalInt, OptionalPath, OptionalText
 
 Cut = tuple[tuple[object, ...], ...]
 """For each task the labels of its classes."""
-Centering = Literal["first-task", "constant"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,8 @@ class StreamSettings:
     """Cut into exactly these tasks, e.g. 0,1/2,3,4/5 (classes that are not named are left out)."""
     shuffle_classes: OptionalInt = None
     """Shuffle the order of the classes with this seed before cutting."""
-    centering: Centering = "constant"
-    """Subtract from every input the mean of the first task's training samples, feature by feature, or one constant."""
+    centering: float = 0.5
+    """What is subtracted from inputs: 0 one constant, 1 the first task's mean of each feature, between: a mixture."""
     validation: float = 0.0
     """Evaluate on this part of the training data, held out, instead of on the test set (for choosing settings)."""
     data_dir: OptionalPath = None
@@ -45,6 +44,8 @@ class StreamSettings:
     def __post_init__(self) -> None:
         if not 0.0 <= self.validation < 1.0:
             raise SettingsError(f"validation: {self.validation} is not a part of the data (need 0 ≤ validation < 1)")
+        if not 0.0 <= self.centering <= 1.0:
+            raise SettingsError(f"centering: {self.centering} is out of range (need 0 to 1)")
         if self.classes_per_task is not None and self.classes_per_task < 1:
             raise SettingsError(
                 f"classes-per-task: {self.classes_per_task} is not a number of classes (need 1 or more)"
@@ -85,7 +86,7 @@ class Task:
 class Stream(Sequence[Task]):
     """A sequence of tasks: index it, slice it, take its length. Samples are made when a task is asked for them."""
 
-    def __init__(self, name: str, dataset: Dataset, cut: Cut, centering: Centering = "constant") -> None:
+    def __init__(self, name: str, dataset: Dataset, cut: Cut, centering: float = 0.0) -> None:
         self.name, self.dataset, self.cut, self.centering = name, dataset, cut, centering
         self.labels = tuple(label for task in cut for label in task)
         self._check()
@@ -136,9 +137,8 @@ class Stream(Sequence[Task]):
         """What to subtract from the inputs and what to divide by. Later tasks must not enter it."""
         y = self.dataset.y_train
         first = self._scaled(self.dataset.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))])
-        mean = first.mean(0)
-        if self.centering == "constant":
-            mean = first.mean() if self.dataset.mean is None else torch.tensor(self.dataset.mean)
+        constant = first.mean() if self.dataset.mean is None else torch.tensor(self.dataset.mean)
+        mean = torch.lerp(constant.expand(self.input_shape), first.mean(0), self.centering)
         return mean, self.dataset.std or float((first - mean).square().mean().sqrt()) or 1.0
 
     def _scaled(self, x: Array) -> Tensor:

@@ -1,0 +1,81 @@
+"""SpaceNet as it is usually written: dense weights of full width, and masks that keep the gradients from most of them.
+
+The package's own `whole` form scatters a task's values into a frozen block; this one does without and may be faster,
+so that the compact form is compared with the better of the two.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from spacenet.methods.base import Batch
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.space.workspace import Workspace
+from spacenet.streams.stream import Samples, Task
+
+
+class MaskedDense(SpaceNet):
+    """Needs `whole`, and an optimiser that leaves a weight alone whose gradient is 0 (SGD without weight decay).
+
+    The whole workspace is only the books: it is brought up to date where it rewires, is saved, or commits.
+    """
+
+    name = "masked-dense"
+
+    def _enter(self, workspace: Workspace, data: Samples) -> None:
+        super()._enter(workspace, data)
+        self.values = {key: nn.Parameter(value.detach().clone()) for key, value in workspace.values().items()}
+        self.masks = {key: torch.zeros_like(value.detach()) for key, value in self.values.items()}
+        self.omega = {name: torch.zeros_like(self.masks[name]) for name in workspace.training}
+        self._from_books()
+        for population in self.blueprint.populations:
+            for key in population.keys():
+                self.masks[key][workspace.selected[population.name]] = 1.0
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.values.values())
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.blueprint.forward(self.values, batch.x)
+
+    def step(self, optimizer: Optimizer) -> None:
+        for key, value in self.values.items():
+            assert value.grad is not None
+            value.grad.mul_(self.masks[key])
+        before = {name: self.values[name].detach().clone() for name in self.omega}
+        optimizer.step()
+        for name, change in before.items():
+            value = self.values[name]
+            assert value.grad is not None
+            self.omega[name] += change.sub_(value.detach()).mul_(value.grad).abs_()
+
+    def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
+        if not last:
+            self._to_books().rewire(self.settings.rewire_fraction)
+            self._from_books()
+
+    def task_state(self) -> dict[str, Tensor]:
+        self._to_books()
+        return super().task_state()
+
+    def end_task(self, task: Task) -> None:
+        self._to_books()
+        super().end_task(task)
+
+    def _to_books(self) -> Workspace:
+        workspace = self._at_work()
+        for name, training in workspace.training.items():
+            training.value.data.copy_(self.values[name].detach().flatten()[training.place])
+            training.importance.copy_(self.omega[name].flatten()[training.place])
+        for population in self.blueprint.populations:
+            for key in population.keys():
+                own = self.values[key].detach()[workspace.selected[population.name]]
+                workspace.unit_values[key].data.copy_(own)
+        return workspace
+
+    def _from_books(self) -> None:
+        """Weights, masks and importance of the links as the workspace has them now."""
+        for name, training in self._at_work().training.items():
+            self.values[name].data.copy_(training.weight().detach())
+            self.masks[name].zero_().view(-1)[training.place] = 1.0
+            self.omega[name].zero_().view(-1)[training.place] = training.importance

@@ -1,0 +1,130 @@
+"""Where the time of a run goes. The package's functions are wrapped with timers from outside, while it lasts."""
+
+import functools
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from rich.table import Table
+
+from benchmarks.compare import timed_run
+from benchmarks.workload import Workload
+from spacenet.experiments import run as run_module
+from spacenet.experiments.run import Run
+from spacenet.experiments.watch import LogWatch
+from spacenet.methods.spacenet import SpaceNet, StaticSparse
+from spacenet.report.tables import table
+from spacenet.space.constants import Constants
+from spacenet.streams.stream import Stream
+
+Figures = dict[str, Any]
+REST = "everything else"
+PHASES: dict[str, list[tuple[Any, str]]] = {
+    "data: read and check": [(run_module, "make_stream")],
+    "data: cut and normalise": [(Stream, "samples")],
+    "allocate, open workspaces": [(StaticSparse, "begin_task")],
+    "drives of constant units": [(Constants, "drives")],
+    "loop: pick batches, count hits": [(run_module, "learn_task")],
+    "forward": [(StaticSparse, "forward")],
+    "loss": [(StaticSparse, "loss")],
+    "backward": [(torch.Tensor, "backward")],
+    "optimiser step, importance": [(StaticSparse, "step"), (torch.optim.Optimizer, "zero_grad")],
+    "rewiring": [(SpaceNet, "end_epoch")],
+    "commit and reserve": [(StaticSparse, "end_task")],
+    "evaluation": [(Run, "_evaluate")],
+    "saving": [(Run, "_save"), (Run, "_finish")],
+    "log": [(LogWatch, "_append")],
+}
+"""For each phase the functions that make it up. A phase within another counts for itself and not for the outer one."""
+
+
+class Stopwatch:
+    """Gives every moment to the phase that was entered last and not left."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.calls: Counter[str] = Counter()
+        self._open = [REST]
+        self._since = time.perf_counter()
+
+    def wrap(self, phase: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            self._turn()
+            self._open.append(phase)
+            self.calls[phase] += 1
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self._turn()
+                self._open.pop()
+
+        return timed
+
+    def start(self) -> None:
+        self._since = time.perf_counter()
+
+    def stop(self) -> None:
+        """Give the last moments to their phase."""
+        self._turn()
+
+    def _turn(self) -> None:
+        now = time.perf_counter()
+        self.seconds[self._open[-1]] += now - self._since
+        self._since = now
+
+
+@contextmanager
+def stopwatch() -> Iterator[Stopwatch]:
+    """A stopwatch on all phases; the functions are themselves again afterwards."""
+    with ExitStack() as stack:
+        watch = Stopwatch()
+        for phase, functions in PHASES.items():
+            for owner, name in functions:
+                # vars() and not getattr: a name that a class only inherits is a mistake in PHASES.
+                stack.enter_context(patch.object(owner, name, watch.wrap(phase, vars(owner)[name])))
+        watch.start()
+        yield watch
+        watch.stop()
+
+
+def profile(work: Workload, runs: int) -> Figures:
+    """Mean over some runs of what each phase takes; they add up to the whole."""
+    timed_run(work.config)  # warm up
+    unwatched, watches = 0.0, []
+    for _ in range(runs):
+        unwatched += timed_run(work.config)[0]
+        with stopwatch() as watch:
+            timed_run(work.config)
+        watches.append(watch)
+    phases = {
+        phase: {
+            "ms": 1000 * sum(watch.seconds[phase] for watch in watches) / runs,
+            "calls": sum(watch.calls[phase] for watch in watches) / runs,
+        }
+        for phase in (*PHASES, REST)
+    }
+    total = sum(phase["ms"] for phase in phases.values())
+    return {"runs": runs, "phases": phases, "total_ms": total, "unwatched_ms": 1000 * unwatched / runs}
+
+
+def profile_table(figures: Figures) -> Table:
+    total = figures["total_ms"]
+    rows = [
+        [
+            name,
+            f"{phase['calls']:,.0f}" if phase["calls"] else "",
+            f"{phase['ms']:,.1f}",
+            f"{100 * phase['ms'] / total:.1f}",
+        ]
+        for name, phase in figures["phases"].items()
+    ]
+    ratio = total / figures["unwatched_ms"]
+    rows.append(["the whole run", "", f"{total:,.1f}", "100.0"])
+    rows.append(["the same without timers", "", f"{figures['unwatched_ms']:,.1f}", f"(ratio {ratio:.3f})"])
+    title = f"Where the time of one compact run goes, mean of {figures['runs']}"
+    return table(title, ["phase", "calls", "ms", "%"], rows)

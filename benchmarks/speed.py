@@ -1,0 +1,104 @@
+"""Measures speed and memory on this machine: `python -m benchmarks.speed`, from the repository's root.
+
+Every ratio is of figures that were measured in one call, on one machine; the options are explained by --help.
+"""
+
+import json
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+import tyro
+from rich.console import Console
+
+from benchmarks.compare import compare_runs, compare_steps, runs_table, runs_verdict, steps_table
+from benchmarks.phases import profile, profile_table
+from benchmarks.width import measure_widths, widths_table
+from benchmarks.workload import Workload, workload
+from spacenet.option_types import Flag, OptionalPath
+from spacenet.report.tables import table
+
+Part = Literal["run", "width", "profile"]
+PARTS: tuple[Part, ...] = ("run", "width", "profile")
+PLAIN_WIDTH = 120
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compact against masked dense (run), what width costs (width), where the time goes (profile)."""
+
+    threads: int = 1
+    """Processor threads of torch."""
+    only: tuple[Part, ...] = PARTS
+    """Measure only these parts."""
+    runs: int = 3
+    """Whole runs of each form; the median is shown (in the profile the mean, so that phases add up)."""
+    seconds_per_cell: float = 5.0
+    """Time given to each cell of the tables of training steps."""
+    json: OptionalPath = None
+    """Also write the raw figures to this file."""
+    data_dir: OptionalPath = None
+    """Where MNIST is (default: as for spacenet run)."""
+    tiny: Flag = False
+    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
+
+
+def measure(options: Options, console: Console) -> dict[str, Any]:
+    """Measure and print what the options ask for; returns the raw figures."""
+    torch.set_num_threads(options.threads)
+    with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
+        figures: dict[str, Any] = {"machine": _machine(options, work)}
+        facts = table("Machine", ["", ""], [[name, str(fact)] for name, fact in figures["machine"].items()])
+        facts.show_header = False
+        console.print(facts)
+        if "run" in options.only:
+            figures["run"] = compare_runs(work, options.runs)
+            console.print(runs_table(figures["run"]))
+            console.print(runs_verdict(figures["run"]), highlight=False)
+            figures["steps"] = compare_steps(work, options.seconds_per_cell)
+            console.print("", steps_table(figures["steps"]))
+        if "width" in options.only:
+            figures["width"] = measure_widths(work, options.seconds_per_cell)
+            console.print(widths_table(figures["width"]))
+        if "profile" in options.only:
+            figures["profile"] = profile(work, options.runs)
+            console.print(profile_table(figures["profile"]))
+    return figures
+
+
+def _machine(options: Options, work: Workload) -> dict[str, Any]:
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads used": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "data": work.data,
+        "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
+    }
+
+
+def _processor() -> str:
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text().splitlines() if facts.is_file() else []
+    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor() or platform.machine())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = tyro.cli(
+        Options, prog="python -m benchmarks.speed", args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    # Elsewhere than in a terminal rich would fold the tables to 80 columns.
+    figures = measure(options, Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH))
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Training steps outside of a run: what the training loop does for each batch, one call at a time, and timing it."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from statistics import median
+
+import torch
+from torch import Tensor
+
+from spacenet.experiments.config import RunConfig
+from spacenet.methods.base import Batch, Method
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets import build_net
+from spacenet.seeding import generator
+from spacenet.streams.stream import Stream, Task
+from spacenet.training.loop import make_optimizer
+
+REPEATS = 9
+WARM_UP = 3
+STEPS_PER_TASK = 20
+"""Steps of each task that is committed only to fill the ledger."""
+
+
+class Stepper:
+    """A task that has begun. Each call is one training step; every form of a method gets the same batches."""
+
+    def __init__(self, method: Method, task: Task, config: RunConfig) -> None:
+        self.method, self.data = method, method.training_data(task)
+        method.begin_task(task, self.data)
+        self.optimizer = make_optimizer(method, config.training)
+        order = torch.randperm(len(self.data), generator=generator(method.seed, "shuffle", task.index, 0))
+        batches = order.split(config.training.batch_size)
+        # Without the last batch, which may be smaller and would make steps unequal.
+        self._rows = cycle(batches[:-1] or batches)
+
+    def __call__(self) -> Tensor:
+        rows = next(self._rows)
+        batch = Batch(self.data.x[rows], self.data.y[rows], rows)
+        loss = self.method.loss(self.method.forward(batch), batch)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.method.step(self.optimizer)
+        return loss.detach()
+
+
+def new_method(kind: type[Method], config: RunConfig, stream: Stream) -> Method:
+    """A method of this kind that has learned nothing, for the config's network."""
+    return kind(build_net(config.net, stream.input_shape), config.options, config.seed)
+
+
+def after_tasks(config: RunConfig, stream: Stream, tasks: Sequence[Task]) -> SpaceNet:
+    """SpaceNet that has committed these tasks after a few steps and a rewiring each: room is taken as in a run."""
+    method = new_method(SpaceNet, config, stream)
+    assert isinstance(method, SpaceNet)
+    for task in tasks:
+        stepper = Stepper(method, task, config)
+        for last in (False, True):
+            for _ in range(STEPS_PER_TASK // 2):
+                stepper()
+            method.end_epoch(0, stepper.optimizer, last=last)
+        method.end_task(task)
+    return method
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Milliseconds of one call: the median over the repeats, and the extremes."""
+
+    ms: float
+    least: float
+    most: float
+
+
+def alternate(calls: Mapping[str, Callable[[], object]], seconds_per_cell: float) -> dict[str, Timing]:
+    """Time calls against each other: in turns, so that what disturbs the machine for a while disturbs all alike."""
+    counts = {}
+    for name, call in calls.items():
+        for _ in range(WARM_UP):
+            call()
+        counts[name] = max(1, int(seconds_per_cell / REPEATS / _seconds(call, WARM_UP)))
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(REPEATS):
+        for name, call in calls.items():
+            spent[name].append(1000 * _seconds(call, counts[name]))
+    return {name: Timing(median(each), min(each), max(each)) for name, each in spent.items()}
+
+
+def _seconds(call: Callable[[], object], count: int) -> float:
+    """Seconds of one call, measured over `count` of them."""
+    began = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - began) / count

@@ -1,0 +1,81 @@
+"""What is measured: Split MNIST with its preset, at any hidden width and in each of the forms that are compared."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from spacenet.datasets.readers import DATASETS
+from spacenet.datasets.sources import DATA_VARIABLE
+from spacenet.experiments.config import RunConfig
+from spacenet.experiments.presets import preset
+from spacenet.methods.spacenet import SpaceNetSettings
+from spacenet.nets import NetSettings
+
+STREAM = "split-mnist"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The run to measure, in its compact form, and the hidden widths at which its steps are measured."""
+
+    config: RunConfig
+    data: str
+    """What it learns from, in words."""
+    step_widths: tuple[int, ...] = (400, 4_000)
+    """Where the compact form is compared with dense ones."""
+    widths: tuple[int, ...] = (400, 4_000, 40_000)
+    """Where the compact form is measured alone; the first is what the others are compared with."""
+
+    def at(self, width: int) -> RunConfig:
+        """The run with two hidden layers of this width; all that a task may use stays as it is."""
+        return replace(self.config, net=NetSettings((width, width)))
+
+
+def whole(config: RunConfig) -> RunConfig:
+    """The same run in masked dense form."""
+    assert isinstance(config.options, SpaceNetSettings)
+    return replace(config, options=replace(config.options, whole=True))
+
+
+@contextmanager
+def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Workload]:
+    """The full workload, or one so tiny that it only shows whether the measuring works.
+
+    If MNIST is nowhere on this machine, random numbers of the same shape take its place: no download enters a figure.
+    """
+    known = DATASETS["mnist"]
+    named = data_dir or os.environ.get(DATA_VARIABLE)
+    folder = Path(named).expanduser().resolve() if named else None
+    data: dict[str, object] = {"data_dir": folder}
+    with tempfile.TemporaryDirectory() as scratch:
+        if tiny or known.find(folder).where is None:
+            sizes = (600, 200) if tiny else (known.train, known.test)
+            data["npz"] = _random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
+        config = preset(STREAM, "spacenet", {"data": data, "training": {"threads": threads}})
+        words = f"random numbers in the shape of MNIST ({sizes[0]:,} samples)" if "npz" in data else "MNIST"
+        yield _tiny(Workload(config, words)) if tiny else Workload(config, words)
+
+
+def _tiny(full: Workload) -> Workload:
+    options = full.config.options
+    assert isinstance(options, SpaceNetSettings)
+    options = replace(options, selected=(10,), reserved=(5,), connections=(200, 40, 8))
+    training = replace(full.config.training, epochs=2, batch_size=32)
+    config = replace(full.config, net=NetSettings((50, 50)), options=options, training=training)
+    return replace(full, config=config, step_widths=(50, 100), widths=(50, 100, 200))
+
+
+def _random_samples(path: Path, train: int, test: int, shape: tuple[int, ...]) -> Path:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, np.ndarray] = {}
+    for part, count in (("train", train), ("test", test)):
+        arrays[f"x_{part}"] = rng.integers(0, 256, (count, *shape), dtype=np.uint8)
+        arrays[f"y_{part}"] = np.arange(count) % 10
+    # The keyword parameters of savez are arrays by any name, which its stub tells from allow_pickle only by value.
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    return path

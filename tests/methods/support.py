@@ -1,0 +1,39 @@
+"""Learning a small stream with a method, in memory."""
+
+from torch.optim import Optimizer
+
+from spacenet.methods.base import Method, MethodSettings
+from spacenet.nets.mlp import mlp
+from spacenet.streams.stream import Stream
+from spacenet.training.loop import Epoch, TrainingSettings, learn_task
+from tests.support import clouds
+
+TRAINING = TrainingSettings(epochs=6, batch_size=10, learning_rate=0.1)
+CUT = ((0, 1), (2, 3), (4, 5))
+
+
+def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
+    return Stream("clouds", clouds(), cut)
+
+
+def make(kind: type[Method], seed: int = 0, hidden: tuple[int, ...] = (30, 30), **settings: object) -> Method:
+    chosen: MethodSettings = kind.Settings(**settings)
+    return kind(mlp(8, hidden), chosen, seed)
+
+
+def learn(method: Method, stream: Stream, training: TrainingSettings = TRAINING) -> list[Epoch]:
+    """Learn every task; returns what the loop reported."""
+    epochs: list[Epoch] = []
+
+    def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+        epochs.append(epoch)
+
+    for task in stream:
+        learn_task(method, task, training, on_batch=lambda done, total: None, on_epoch=on_epoch)
+    return epochs
+
+
+def accuracy(method: Method, stream: Stream) -> list[float]:
+    """Accuracy on each task's test samples among all classes seen, from 0 to 1."""
+    right = [method.predict_all(task.test.x).argmax(1) == task.test.y for task in stream]
+    return [float(hits.float().mean()) for hits in right]

@@ -1,0 +1,112 @@
+"""Small networks to test the space with, and a plain dense network that is written without any of its code."""
+
+from dataclasses import dataclass, field
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.nn import functional as F
+
+from spacenet.nets.mlp import mlp
+from spacenet.space.allocation import Demand, allocate, select
+from spacenet.space.ledger import Ledger
+from spacenet.space.reservation import reserve
+from spacenet.space.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network, what each task asks of it, and how many tasks it has learned."""
+
+    inputs: int = 6
+    hidden: tuple[int, ...] = (12, 11)
+    selected: int = 4
+    reserved: int = 2
+    tasks: int = 3
+    seed: int = 0
+    whole: bool = False
+    optimizer: dict[str, float] = field(default_factory=lambda: {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1})
+
+    def demand(self) -> Demand:
+        names = [f"hidden{i + 1}" for i in range(len(self.hidden))]
+        widths = [self.inputs, *[self.selected] * len(names), 2]
+        links = ["input", *names, "output"]
+        connections = {
+            f"{a}-{b}": max(1, m * n // 4) for a, b, m, n in zip(links, links[1:], widths, widths[1:], strict=False)
+        }
+        return Demand(dict.fromkeys(names, self.selected), dict.fromkeys(names, self.reserved), connections)
+
+    def rng(self, *key: int) -> torch.Generator:
+        return torch.Generator().manual_seed(hash((self.seed, *key)) % 2**31)
+
+
+cases = st.builds(
+    Case,
+    inputs=st.integers(2, 7),
+    hidden=st.lists(st.integers(10, 14), min_size=1, max_size=4).map(tuple),
+    selected=st.integers(3, 4),
+    reserved=st.integers(0, 2),
+    tasks=st.integers(0, 3),
+    seed=st.integers(0, 1000),
+)
+
+
+def open_task(case: Case, ledger: Ledger, task: int, all_outputs: bool = False, whole: bool | None = None) -> Workspace:
+    """Allocate the next task of two classes and open its workspace."""
+    rng = case.rng(task)
+    selection = select(ledger, case.demand(), torch.arange(2 * task, 2 * task + 2), rng)
+    new = allocate(ledger, case.demand(), selection, task, rng)
+    ledger.grow("output", 2)
+    outputs = torch.arange(0 if all_outputs else 2 * task, 2 * task + 2)
+    return Workspace(ledger, selection, new, outputs=outputs, whole=case.whole if whole is None else whole)
+
+
+def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: bool = True) -> None:
+    """A few steps on random data, with momentum and weight decay so that anything trainable would move."""
+    rng = case.rng(task, 1)
+    optimizer = torch.optim.SGD(workspace.parameters(), **case.optimizer)
+    for _ in range(steps):
+        x = torch.randn(8, case.inputs, generator=rng)
+        output = workspace(x, workspace.constants.drives(x))
+        optimizer.zero_grad()
+        F.cross_entropy(output, torch.randint(output.shape[1], (8,), generator=rng)).backward()
+        workspace.step(optimizer)
+        if rewire:
+            workspace.rewire(0.3)
+
+
+def finish(case: Case, workspace: Workspace, task: int) -> None:
+    workspace.commit(task)
+    names = [p.name for p in workspace.ledger.blueprint.hidden]
+    importance = {name: workspace.importance(name) for name in names}
+    reserve(workspace.ledger, task, workspace.selection, importance, case.demand().reserved)
+
+
+def learned(case: Case) -> Ledger:
+    """A ledger that has learned the case's tasks."""
+    ledger = Ledger(mlp(case.inputs, case.hidden))
+    for task in range(case.tasks):
+        workspace = open_task(case, ledger, task)
+        train(case, workspace, task)
+        finish(case, workspace, task)
+    return ledger
+
+
+def dense_forward(ledger: Ledger, x: Tensor, workspace: Workspace | None = None, task: int = 0) -> Tensor:
+    """Every unit of the full network, weights entered one by one; a task in training counts too if one is given."""
+    new = {} if workspace is None else workspace.connections(task)
+    h = x
+    for link in ledger.blueprint.links:
+        weight = torch.zeros(ledger.size(link.target), ledger.size(link.source))
+        for connections in (ledger.connections[link.name], *([new[link.name]] if new else [])):
+            for source, target, value in zip(
+                connections.source.tolist(), connections.target.tolist(), connections.value.tolist(), strict=True
+            ):
+                weight[target, source] = value
+        bias = ledger.units[f"{link.target}.bias"].clone()
+        if workspace is not None:
+            bias[workspace.selection[link.target]] = workspace.unit_values[f"{link.target}.bias"].detach()
+        h = h @ weight.T + bias
+        if link.target != "output":
+            h = h.clamp(min=0)
+    return h

@@ -1,0 +1,22 @@
+import torch
+from hypothesis import given
+
+from spacenet.space.pack import pack
+from tests.space.support import Case, cases, dense_forward, learned
+
+
+@given(cases)
+def test_it_computes_what_the_plain_dense_network_computes(case: Case) -> None:
+    ledger = learned(case)
+    x = torch.randn(16, case.inputs, generator=case.rng(5))
+    torch.testing.assert_close(pack(ledger)(x), dense_forward(ledger, x), atol=1e-5, rtol=1e-4)
+
+
+@given(cases)
+def test_units_that_reach_no_output_are_gone(case: Case) -> None:
+    ledger = learned(case)
+    packed = pack(ledger)
+    last = ledger.blueprint.links[-1]
+    assert set(packed.units[last.source].tolist()) == set(ledger.connections[last.name].source.tolist())
+    for link in ledger.blueprint.links:
+        assert packed.values[link.name].shape == (len(packed.units[link.target]), len(packed.units[link.source]))
