@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from benchmarks import width
 from benchmarks.compare import COMPACT, DENSE, LITERAL, WHOLE, compare_runs
 from benchmarks.phases import PHASES
 from benchmarks.speed import Options, measure
@@ -16,7 +15,7 @@ from spacenet.methods import METHODS
 
 
 def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(width, "PROCESSES", 1)
+    monkeypatch.setattr("benchmarks.width.PROCESSES", 1)
     console = Console(file=io.StringIO(), width=120)
     figures = measure(Options(tiny=True, runs=1, seconds_per_cell=0.02), console)
     json.dumps(figures)

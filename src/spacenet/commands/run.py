@@ -15,10 +15,11 @@ from rich.console import Console
 from rich.progress import track
 from tyro.conf import arg
 
+from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.config import RunConfig, read_toml
 from spacenet.experiments.presets import preset
-from spacenet.experiments.run import CONFIG, create_folder
+from spacenet.experiments.run import CONFIG, check, create_folder
 from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders
 from spacenet.experiments.watch import BarWatch, LineWatch, Watch
 from spacenet.methods import METHODS, method_named
@@ -27,7 +28,6 @@ from spacenet.report.tables import run_report, seeds_table
 from spacenet.streams import NPZ, STREAMS
 
 PLAIN_PAUSE = 2.0
-DATA_DIR_VARIABLE = "SPACENET_DATA"
 DESCRIPTION = (
     "Learn a stream of tasks, one after another, and measure what is remembered. "
     "Defaults are the stream's preset for the method; --method NAME --help shows that method's own."
@@ -78,6 +78,7 @@ def run(arguments: list[str]) -> int:
         if not several and not (folder / CONFIG).is_file():
             raise RunError(f"{folder} holds no run (there is no {CONFIG} in it)")
     else:
+        check(config)
         folder = options.out or _new_folder(config)
         several = []
         if options.seeds > 1:
@@ -132,7 +133,7 @@ def _peek(arguments: Sequence[str], option: str) -> str | None:
 
 def _absolute(data: Any) -> Any:
     """Paths as they hold from any folder, so that a run can be resumed from anywhere."""
-    folder = data.data_dir or os.environ.get(DATA_DIR_VARIABLE)
+    folder = data.data_dir or os.environ.get(DATA_VARIABLE)
     return dataclasses.replace(
         data,
         npz=data.npz and data.npz.resolve(),

@@ -4,7 +4,7 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -128,8 +128,9 @@ DATASETS: dict[str, Known] = {
 }
 
 
+@lru_cache(maxsize=1)
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
-    """A data set by name; `data_dir` is the user's folder, asked first."""
+    """A data set by name; `data_dir` is the user's folder, asked first. The last one loaded is kept at hand."""
     if name not in DATASETS:
         raise DataError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
     return DATASETS[name].load(data_dir)

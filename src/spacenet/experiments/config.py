@@ -78,7 +78,19 @@ def _number(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-_STRICT = dacite.Config(strict=True, cast=[tuple, Path], type_hooks={float: _number})
+def _several(value: Any) -> Any:
+    return tuple(map(_number, value)) if isinstance(value, list) else (_number(value),)
+
+
+_STRICT = dacite.Config(
+    strict=True,
+    cast=[Path],
+    type_hooks={
+        float: _number,
+        tuple[float, ...]: _several,
+        tuple[int, ...]: lambda v: tuple(v) if isinstance(v, list) else (v,),
+    },
+)
 
 
 def _plain(value: Any) -> Any:

@@ -19,14 +19,27 @@ from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_t
 from spacenet.experiments.record import Record, TaskRecord
 from spacenet.experiments.watch import LogWatch, Watch
 from spacenet.methods import method_named
+from spacenet.methods.base import Method
 from spacenet.metrics import accuracies
 from spacenet.nets import build_net
-from spacenet.streams import make_stream
+from spacenet.streams import Stream, make_stream
 from spacenet.training.checkpoint import in_section, load_tensors, save_tensors, save_text, section
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
 MODEL_FORMAT = 1
+
+
+def check(config: RunConfig) -> None:
+    """Raise what is wrong with a config, before anything is written: its data, its cut, its settings."""
+    _prepare(config)
+
+
+def _prepare(config: RunConfig) -> tuple[Stream, Method, list[str]]:
+    stream = make_stream(config.stream, config.data)
+    blueprint = build_net(config.net, stream.input_shape)
+    method = method_named(config.method)(blueprint, config.options, config.seed)
+    return stream, method, method.check(stream)
 
 
 def create_folder(config: RunConfig, folder: Path) -> None:
@@ -57,11 +70,9 @@ class Run:
         self.folder, self.config = folder, load_config(folder)
         self.watches = [*watches, LogWatch(folder / LOG)]
         torch.set_num_threads(self.config.training.threads)
-        self.stream = make_stream(self.config.stream, self.config.data)
-        blueprint = build_net(self.config.net, self.stream.input_shape)
-        self.method = method_named(self.config.method)(blueprint, self.config.options, self.config.seed)
-        self.warnings = self.method.check(self.stream)
+        self.stream, self.method, self.warnings = _prepare(self.config)
         self.tests = [task.test for task in self.stream]
+        self.test_x = torch.cat([test.x for test in self.tests])
         self.record = Record()
         self.start: Position | None = None
         if (folder / STATE).is_file():
@@ -112,7 +123,7 @@ class Run:
         self._tell(lambda watch: watch.task(self.record))
 
     def _evaluate(self) -> tuple[list[float], list[float]]:
-        output = self.method.predict_all(torch.cat([test.x for test in self.tests]))
+        output = self.method.predict_all(self.test_x)
         return accuracies(output, self.tests, [task.classes for task in self.stream])
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:

@@ -195,7 +195,7 @@ class SpaceNet(StaticSparse):
         workspace = self._at_work()
         for name, moved in workspace.rewire(self.settings.rewire_fraction).items():
             value = workspace.training[name].value
-            for history in optimizer.state[value].values():  # a grown connection must not inherit momentum
+            for history in optimizer.state.get(value, {}).values():  # a grown connection must not inherit momentum
                 if torch.is_tensor(history) and history.shape == value.shape:
                     history[moved] = 0.0
 
