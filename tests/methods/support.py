@@ -1,5 +1,7 @@
 """Learning a small stream with a method, in memory."""
 
+from collections.abc import Mapping
+
 from torch.optim import Optimizer
 
 from spacenet.methods.base import Method, MethodSettings
@@ -16,8 +18,10 @@ def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
     return Stream("clouds", clouds(), cut)
 
 
-def make(kind: type[Method], seed: int = 0, hidden: tuple[int, ...] = (30, 30), **settings: object) -> Method:
-    chosen: MethodSettings = kind.Settings(**settings)
+def make(
+    kind: type[Method], settings: Mapping[str, object] | None = None, seed: int = 0, hidden: tuple[int, ...] = (30, 30)
+) -> Method:
+    chosen: MethodSettings = kind.Settings(**(settings or {}))
     return kind(mlp(8, hidden), chosen, seed)
 
 

@@ -11,11 +11,11 @@ from spacenet.space.ledger import FREE
 from spacenet.training.loop import TrainingSettings, make_optimizer
 from tests.methods.support import CUT, accuracy, learn, make, small_stream
 
-SPACE = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
+SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 
 
 def spacenet(**settings: object) -> SpaceNet:
-    method = make(SpaceNet, **{**SPACE, **settings})
+    method = make(SpaceNet, SPACE | settings)
     assert isinstance(method, SpaceNet)
     return method
 
@@ -73,7 +73,7 @@ def test_old_classifiers_are_set_aside_while_training_and_back_for_prediction() 
     method.begin_task(task, task.train)
     assert method.workspace is not None
     assert method.workspace.units["output"].tolist() == [4, 5]
-    rehearsal = make(SpaceNetRehearsal, **SPACE)
+    rehearsal = make(SpaceNetRehearsal, SPACE)
     learn(rehearsal, stream[:2])
     rehearsal.begin_task(task, rehearsal.training_data(task))
     assert isinstance(rehearsal, SpaceNetRehearsal)
@@ -82,7 +82,7 @@ def test_old_classifiers_are_set_aside_while_training_and_back_for_prediction() 
 
 
 def test_rehearsal_trains_on_everything_and_says_so() -> None:
-    method, stream = make(SpaceNetRehearsal, **SPACE), small_stream()
+    method, stream = make(SpaceNetRehearsal, SPACE), small_stream()
     learn(method, stream)
     assert len(method.memory) == 180
     assert method.bytes_kept() >= 180 * 8 * 4
@@ -93,7 +93,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
     stream = small_stream()
     before = {}
     for kind in (StaticSparse, SpaceNet):
-        method = make(kind, **SPACE)
+        method = make(kind, SPACE)
         assert isinstance(method, StaticSparse)
         method.begin_task(stream[0], stream[0].train)
         assert method.workspace is not None
@@ -168,7 +168,7 @@ def test_shares_of_a_layer_become_counts() -> None:
 
 
 def test_a_full_space_is_foretold_and_loses_nothing() -> None:
-    method = make(SpaceNet, hidden=(16, 16), **SPACE)
+    method = make(SpaceNet, SPACE, hidden=(16, 16))
     assert isinstance(method, SpaceNet)
     stream = small_stream()
     assert method.check(stream) == ["the space holds 2 of the stream's 3 tasks with these settings"]

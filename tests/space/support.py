@@ -1,6 +1,6 @@
 """Small networks to test the space with, and a plain dense network that is written without any of its code."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from hypothesis import strategies as st
@@ -25,7 +25,6 @@ class Case:
     tasks: int = 3
     seed: int = 0
     whole: bool = False
-    optimizer: dict[str, float] = field(default_factory=lambda: {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1})
 
     def demand(self) -> Demand:
         names = [f"hidden{i + 1}" for i in range(len(self.hidden))]
@@ -64,7 +63,7 @@ def open_task(case: Case, ledger: Ledger, task: int, all_outputs: bool = False, 
 def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: bool = True) -> None:
     """A few steps on random data, with momentum and weight decay so that anything trainable would move."""
     rng = case.rng(task, 1)
-    optimizer = torch.optim.SGD(workspace.parameters(), **case.optimizer)
+    optimizer = torch.optim.SGD(workspace.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
     for _ in range(steps):
         x = torch.randn(8, case.inputs, generator=rng)
         output = workspace(x, workspace.constants.drives(x))

@@ -10,7 +10,7 @@ from tests.methods.support import TRAINING, learn, make, small_stream
 def test_the_same_seed_gives_the_same_bits() -> None:
     results = []
     for seed in (1, 1, 2):
-        method = make(Naive, seed)
+        method = make(Naive, seed=seed)
         learn(method, small_stream())
         results.append(torch.cat([value.flatten() for value in method.model().values()]))
     assert torch.equal(results[0], results[1])

@@ -1,0 +1,46 @@
+# Two commands: `make run` shows what spacenet does, `make test` checks all of it. Both set up .venv first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint types tests format bench clean
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+setup: $(VENV)/.done ## Set up .venv with the tested versions
+
+$(VENV)/.done: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "spacenet needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@# torch by itself first and pinned: a range could bring a build with gigabytes of GPU libraries
+	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)" --constraint constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: setup ## Learn the embedded digits in five tasks with SpaceNet
+	$(BIN)/spacenet run split-digits
+
+test: lint types tests ## Lint, check types, run the tests
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+tests: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+
+format: setup ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## Measure speed and memory on this machine (about four minutes, wants it idle)
+	$(BIN)/python -m benchmarks.speed
+
+clean: ## Remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info
