@@ -37,7 +37,7 @@ class Stepper:
 
     def __call__(self) -> Tensor:
         rows = next(self._rows)
-        batch = Batch(self.data.x[rows], self.data.y[rows], rows)
+        batch = Batch.pick(self.data, rows)
         loss = self.method.loss(self.method.forward(batch), batch)
         self.optimizer.zero_grad()
         loss.backward()

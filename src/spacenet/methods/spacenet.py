@@ -118,7 +118,7 @@ class StaticSparse(Method):
         return self._at_work().parameters()
 
     def forward(self, batch: Batch) -> Tensor:
-        drives = {name: drive[batch.rows] for name, drive in self.drives.items()}
+        drives = {name: drive.index_select(0, batch.rows) for name, drive in self.drives.items()}
         return self._at_work()(batch.x, drives)
 
     def target(self, batch: Batch) -> Tensor:
