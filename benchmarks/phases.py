@@ -16,7 +16,7 @@ from benchmarks.workload import Workload
 from spacenet.experiments import run as run_module
 from spacenet.experiments.run import Run
 from spacenet.experiments.watch import LogWatch
-from spacenet.methods.spacenet import SpaceNet, StaticSparse
+from spacenet.methods.sparse import AdaptiveMethod, SparseMethod
 from spacenet.report.tables import table
 from spacenet.space.constants import Constants
 from spacenet.streams.stream import Stream
@@ -26,15 +26,15 @@ REST = "everything else"
 PHASES: dict[str, list[tuple[Any, str]]] = {
     "data: read and check": [(run_module, "make_stream")],
     "data: cut and normalise": [(Stream, "samples")],
-    "allocate, open workspaces": [(StaticSparse, "begin_task")],
+    "allocate, open workspaces": [(SparseMethod, "begin_task")],
     "drives of constant units": [(Constants, "drives")],
     "loop: pick batches, count hits": [(run_module, "learn_task")],
-    "forward": [(StaticSparse, "forward")],
-    "loss": [(StaticSparse, "loss")],
+    "forward": [(SparseMethod, "forward")],
+    "loss": [(SparseMethod, "loss")],
     "backward": [(torch.Tensor, "backward")],
-    "optimiser step, importance": [(StaticSparse, "step"), (torch.optim.Optimizer, "zero_grad")],
-    "rewiring": [(SpaceNet, "end_epoch")],
-    "commit and reserve": [(StaticSparse, "end_task")],
+    "optimiser step, importance": [(SparseMethod, "step"), (torch.optim.Optimizer, "zero_grad")],
+    "rewiring": [(AdaptiveMethod, "end_epoch")],
+    "commit and reserve": [(SparseMethod, "end_task")],
     "evaluation": [(Run, "_evaluate")],
     "saving": [(Run, "_save"), (Run, "_finish")],
     "log": [(LogWatch, "_append")],

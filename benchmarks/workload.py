@@ -13,7 +13,7 @@ from spacenet.datasets.readers import DATASETS
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
-from spacenet.methods.spacenet import SpaceNetSettings
+from spacenet.methods.sparse import AdaptiveSettings
 from spacenet.nets import NetSettings
 
 STREAM = "split-mnist"
@@ -38,7 +38,7 @@ class Workload:
 
 def whole(config: RunConfig) -> RunConfig:
     """The same run in masked dense form."""
-    assert isinstance(config.options, SpaceNetSettings)
+    assert isinstance(config.options, AdaptiveSettings)
     return replace(config, options=replace(config.options, whole=True))
 
 
@@ -63,7 +63,7 @@ def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Wor
 
 def _tiny(full: Workload) -> Workload:
     options = full.config.options
-    assert isinstance(options, SpaceNetSettings)
+    assert isinstance(options, AdaptiveSettings)
     options = replace(options, selected=(10,), reserved=(5,), connections=(200, 40, 8))
     training = replace(full.config.training, epochs=2, batch_size=32)
     config = replace(full.config, net=NetSettings((50, 50)), options=options, training=training)

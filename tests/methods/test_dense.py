@@ -1,6 +1,7 @@
 import torch
 
-from spacenet.methods.dense import Joint, Naive
+from spacenet.methods.joint import Joint
+from spacenet.methods.naive import Naive
 from tests.methods.support import accuracy, learn, make, small_stream
 
 

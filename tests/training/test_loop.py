@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spacenet.errors import RunError, SettingsError
-from spacenet.methods.dense import Naive
+from spacenet.methods.naive import Naive
 from spacenet.training.loop import TrainingSettings, load_optimizer, make_optimizer, optimizer_tensors
 from tests.methods.support import TRAINING, learn, make, small_stream
 

@@ -2,8 +2,11 @@
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Method
-from spacenet.methods.dense import Joint, Naive
-from spacenet.methods.spacenet import SpaceNet, SpaceNetRehearsal, StaticSparse
+from spacenet.methods.joint import Joint
+from spacenet.methods.naive import Naive
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.methods.static_sparse import StaticSparse
 
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (SpaceNet, StaticSparse, SpaceNetRehearsal, Naive, Joint)

@@ -1,46 +1,45 @@
-"""Methods that train one plain dense network of full width: a base for them, and the two bounds."""
+"""What methods share that train one plain dense network of full width."""
 
-import math
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from spacenet.methods.base import Batch, Layer, Method
+from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.seeding import generator
+from spacenet.space.blueprint import Blueprint
 from spacenet.streams.stream import Samples, Task
 
 
 class DenseMethod(Method):
     """Trains every weight on every task. Outputs appear with their classes."""
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
+        super().__init__(blueprint, settings, seed)
         self.values: dict[str, nn.Parameter] = {}
-        self._build()
+        self.build()
 
-    def _build(self) -> None:
+    def build(self) -> None:
         """A new network without outputs, Glorot-uniform, biases at zero."""
         rng = generator(self.seed, "init", self.tasks_learned)
         size = {population.name: population.size for population in self.blueprint.populations}
         for link in self.blueprint.links:
-            targets, sources, elements = size[link.target], size[link.source], math.prod(link.kernel)
-            bound = math.sqrt(6 / ((targets + sources) * elements))
-            weight = torch.empty(targets, sources, *link.kernel).uniform_(-bound, bound, generator=rng)
-            self.values[link.name] = nn.Parameter(weight)
+            sources, targets = size[link.source], size[link.target]
+            self.values[link.name] = nn.Parameter(link.initial((targets, sources), sources, targets, rng))
         for population in self.blueprint.populations:
             self.values |= {key: nn.Parameter(torch.zeros(population.size)) for key in population.keys()}
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        self._add_outputs(len(task.classes))
+        self.add_outputs(len(task.classes))
 
-    def _add_outputs(self, count: int) -> None:
+    def add_outputs(self, count: int) -> None:
+        """Add untrained outputs; what the others compute does not change."""
         output, rng = self.blueprint.output, generator(self.seed, "outputs", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target == output.name:
                 old = self.values[link.name].data
-                bound = math.sqrt(6 / (old.shape[1] + count))
-                new = torch.empty(count, *old.shape[1:]).uniform_(-bound, bound, generator=rng)
+                sources = old.shape[1]
+                new = link.initial((count, sources), sources, count, rng)
                 self.values[link.name] = nn.Parameter(torch.cat([old, new]))
         for key in output.keys():
             self.values[key] = nn.Parameter(torch.cat([self.values[key].data, torch.zeros(count)]))
@@ -72,25 +71,3 @@ class DenseMethod(Method):
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         """The model holds the task's outputs already."""
-
-
-class Naive(DenseMethod):
-    """Fine-tuning: each task is learned as if nothing had come before. The lower bound."""
-
-    name = "naive"
-    strategy = "Bound"
-
-
-class Joint(DenseMethod):
-    """All data at once: a new network is trained on everything seen so far. The upper bound."""
-
-    name = "joint"
-    strategy = "Bound"
-
-    def begin_task(self, task: Task, data: Samples) -> None:
-        self._build()
-        self._add_outputs(task.classes.stop)
-
-    def end_task(self, task: Task) -> None:
-        super().end_task(task)
-        self.memory.keep(task)

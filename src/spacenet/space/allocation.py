@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.space.cut import Units, inside, xavier_bound
+from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import FREE, Connections, Ledger
 
 
@@ -99,13 +99,13 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
                 layer=link.target,
             )
         place = _scatter(taken.view(len(targets), len(sources)), count, rng)
-        bound = xavier_bound(ledger, link, len(selection[ledger.blueprint.output.name]))
-        value = (torch.rand(count, *link.kernel, generator=rng) * 2 - 1) * bound
+        # The output layer has no final width: as the dense shape of it counts what the task adds.
+        dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
         new[link.name] = Connections(
             sources[place % len(sources)].int(),
             targets[place // len(sources)].int(),
             torch.full((count,), task, dtype=torch.int16),
-            value,
+            link.initial((count,), ledger.size(link.source), dense_targets, rng),
         )
     return new
 

@@ -9,11 +9,13 @@ different units in each population; `Values` holds their numbers:
     values[link.name + DRIVE]    optional: what units outside of the cut add to the link's targets, per sample
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch import Tensor
+import torch
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
 DRIVE = ".drive"
@@ -43,6 +45,11 @@ class Link:
     source: str
     target: str
     kernel: tuple[int, ...] = ()
+
+    def initial(self, count: tuple[int, ...], sources: int, targets: int, rng: Generator) -> Tensor:
+        """Glorot-uniform values for `count` connections of a dense layer of this many sources and targets."""
+        bound = math.sqrt(6 / ((sources + targets) * math.prod(self.kernel)))
+        return torch.empty(*count, *self.kernel).uniform_(-bound, bound, generator=rng)
 
 
 class Forward(Protocol):

@@ -1,7 +1,5 @@
 """Cutting a small dense network out of the ledger, and finding which units it must hold."""
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -61,12 +59,6 @@ def marks(ledger: Ledger, units: Units) -> Marks:
 
 def numbers(marked: Marks) -> Units:
     return {name: mark.nonzero().flatten() for name, mark in marked.items()}
-
-
-def xavier_bound(ledger: Ledger, link: Link, outputs: int) -> float:
-    """Glorot's bound for the dense shape at full width. For the output layer, `outputs` is what the task adds."""
-    target = outputs if link.target == ledger.blueprint.output.name else ledger.size(link.target)
-    return math.sqrt(6 / ((ledger.size(link.source) + target) * math.prod(link.kernel)))
 
 
 def _places(units: Tensor, size: int) -> Tensor:

@@ -1,0 +1,10 @@
+"""Fine-tuning: the lower bound."""
+
+from spacenet.methods.dense import DenseMethod
+
+
+class Naive(DenseMethod):
+    """Each task is learned as if nothing had come before."""
+
+    name = "naive"
+    strategy = "Bound"

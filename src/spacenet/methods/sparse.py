@@ -1,0 +1,207 @@
+"""What SpaceNet and its variants share: each task learns in a compact part of a network of fixed size.
+
+The paper's Algorithm 1 is this file read from top to bottom: allocate → open the workspace → train (and rewire) →
+commit → reserve → pack.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Optimizer
+
+from spacenet.errors import SettingsError
+from spacenet.methods.base import Batch, Layer, Method, MethodSettings
+from spacenet.option_types import Flag
+from spacenet.seeding import generator
+from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
+from spacenet.space.blueprint import Blueprint
+from spacenet.space.ledger import FREE, Ledger
+from spacenet.space.pack import Pack, pack
+from spacenet.space.reservation import reserve
+from spacenet.space.workspace import Workspace
+from spacenet.streams.stream import Samples, Stream, Task
+
+
+@dataclass(frozen=True)
+class SparseSettings(MethodSettings):
+    """How much of the network a task may use."""
+
+    selected: tuple[int, ...] = (80,)
+    """Free units a task selects in each hidden layer; one number stands for all layers."""
+    reserved: tuple[int, ...] = (40,)
+    """Selected units that become the task's own in each hidden layer; one number stands for all layers."""
+    connections: tuple[float, ...] = (0.02,)
+    """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold."""
+    silent_outputs: int = 8
+    """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
+    whole: Flag = False
+    """Train in the whole network behind masks instead of a compact workspace: same result, slower. For comparison."""
+
+    def __post_init__(self) -> None:
+        if self.silent_outputs < 0:
+            raise SettingsError(f"silent-outputs: {self.silent_outputs} is not a number of outputs (need 0 or more)")
+
+
+@dataclass(frozen=True)
+class AdaptiveSettings(SparseSettings):
+    """How much of the network a task may use, and how much its connections move."""
+
+    rewire_fraction: float = 0.2
+    """Part of the task's connections that is dropped and grown elsewhere after each epoch (the paper's r)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.rewire_fraction <= 1.0:
+            raise SettingsError(f"rewire-fraction: {self.rewire_fraction} is not a part (need 0 to 1)")
+
+
+class SparseMethod(Method):
+    """Learns each task with its own sparse connections; they stay where they were allocated."""
+
+    strategy = "Architectural"
+    Settings = SparseSettings
+    settings: SparseSettings
+    keeps_classifiers = False
+    """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
+
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
+        super().__init__(blueprint, settings, seed)
+        self.ledger = Ledger(blueprint)
+        self.workspace: Workspace | None = None
+        self.drives: Mapping[str, Tensor] = {}
+        self.first_output = 0
+        self._pack: Pack | None = None
+
+    def demand(self, classes: int) -> Demand:
+        """What a task of so many classes asks of the space."""
+        hidden, links = self.blueprint.hidden, self.blueprint.links
+        selected = _for_each("selected", self.settings.selected, [p.name for p in hidden])
+        reserved = _for_each("reserved", self.settings.reserved, [p.name for p in hidden])
+        connections = _for_each("connections", self.settings.connections, [link.name for link in links])
+        size = {p.name: p.size for p in self.blueprint.populations} | {self.blueprint.output.name: classes}
+        shares = {link.name: size[link.source] * size[link.target] for link in links}
+        counts = {name: int(c) if c >= 1 else max(1, round(c * shares[name])) for name, c in connections.items()}
+        return Demand({k: int(v) for k, v in selected.items()}, {k: int(v) for k, v in reserved.items()}, counts)
+
+    def check(self, stream: Stream) -> list[str]:
+        for task in stream:
+            check(self.ledger, self.demand(len(task.classes)), len(task.classes))
+        fit = tasks_that_fit(self.ledger, self.demand(len(stream[0].classes)))
+        if fit is not None and fit < len(stream):
+            return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
+        return []
+
+    def begin_task(self, task: Task, data: Samples) -> None:
+        rng = generator(self.seed, "allocate", task.index)
+        demand = self.demand(len(task.classes))
+        selection = select(self.ledger, demand, torch.tensor(task.classes), rng)
+        new = allocate(self.ledger, demand, selection, task.index, rng)
+        self.ledger.grow(self.blueprint.output.name, len(task.classes))
+        self._enter(
+            Workspace(self.ledger, selection, new, outputs=self._outputs(task), whole=self.settings.whole), data
+        )
+
+    def _outputs(self, task: Task) -> Tensor:
+        """The outputs that take part in training the task."""
+        return torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop)
+
+    def _enter(self, workspace: Workspace, data: Samples) -> None:
+        self.workspace, self.drives = workspace, workspace.constants.drives(data.x)
+        self.first_output = int(workspace.units[self.blueprint.output.name][0])
+
+    def parameters(self) -> list[nn.Parameter]:
+        return self._at_work().parameters()
+
+    def forward(self, batch: Batch) -> Tensor:
+        drives = {name: drive.index_select(0, batch.rows) for name, drive in self.drives.items()}
+        return self._at_work()(batch.x, drives)
+
+    def target(self, batch: Batch) -> Tensor:
+        return batch.y - self.first_output
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        """Cross-entropy over the task's outputs and the silent ones: n scores of 0 weigh as much as one of log n."""
+        if self.settings.silent_outputs:
+            output = F.pad(output, (0, 1), value=math.log(self.settings.silent_outputs))
+        return F.cross_entropy(output, self.target(batch))
+
+    def step(self, optimizer: Optimizer) -> None:
+        self._at_work().step(optimizer)
+
+    def end_task(self, task: Task) -> None:
+        workspace = self._at_work()
+        workspace.commit(task.index)
+        importance = {p.name: workspace.importance(p.name) for p in self.blueprint.hidden}
+        reserve(self.ledger, task.index, workspace.selection, importance, self.demand(len(task.classes)).reserved)
+        self.workspace, self.drives, self._pack = None, {}, None
+        super().end_task(task)
+
+    def predict(self, x: Tensor) -> Tensor:
+        if self._pack is None:
+            self._pack = pack(self.ledger)
+        return self._pack(x)
+
+    def layers(self) -> list[Layer]:
+        layers = []
+        for population in self.blueprint.populations[1:]:
+            name, used = population.name, self.ledger.used(population.name)
+            into = [self.ledger.connections[link.name] for link in self.blueprint.links if link.target == name]
+            layers.append(
+                Layer(
+                    name,
+                    units=len(used),
+                    used=int(used.sum()),
+                    reserved=int((self.ledger.state[name] != FREE).sum()),
+                    unused=int((~used).sum()),
+                    connections=sum(len(connections) for connections in into),
+                )
+            )
+        return layers
+
+    def model(self) -> dict[str, Tensor]:
+        return self.ledger.tensors()
+
+    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
+        self.ledger.load(tensors)
+        self._pack = None
+
+    def task_state(self) -> dict[str, Tensor]:
+        return self._at_work().tensors(self.tasks_learned)
+
+    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
+        outputs, whole = self._outputs(task), self.settings.whole
+        self._enter(Workspace.reopened(self.ledger, tensors, outputs=outputs, whole=whole), data)
+
+    def _at_work(self) -> Workspace:
+        assert self.workspace is not None, "no task is being learned"
+        return self.workspace
+
+
+class AdaptiveMethod(SparseMethod):
+    """Adaptive sparse training: after every epoch but a task's last, connections move to where they matter."""
+
+    Settings = AdaptiveSettings
+    settings: AdaptiveSettings
+
+    def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
+        if last:
+            return
+        workspace = self._at_work()
+        for name, moved in workspace.rewire(self.settings.rewire_fraction).items():
+            value = workspace.training[name].value
+            for history in optimizer.state.get(value, {}).values():  # a grown connection must not inherit momentum
+                if torch.is_tensor(history) and history.shape == value.shape:
+                    history[moved] = 0.0
+
+
+def _for_each(setting: str, values: Sequence[float], names: list[str]) -> dict[str, float]:
+    """One value per name; a single value stands for all."""
+    if len(values) == 1:
+        values = [values[0]] * len(names)
+    if len(values) != len(names):
+        raise SettingsError(f"{setting}: {len(values)} numbers for {', '.join(names)}; give one, or {len(names)}")
+    return dict(zip(names, values, strict=True))

@@ -1,0 +1,9 @@
+"""Static-SparseNN: the paper's baseline that shows what adaptive training gains."""
+
+from spacenet.methods.sparse import SparseMethod
+
+
+class StaticSparse(SparseMethod):
+    """SpaceNet without rewiring: connections stay where they were allocated."""
+
+    name = "static-sparse"
