@@ -12,7 +12,7 @@ Preset = Mapping[str, Any]
 
 _PAPER_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
 _DIGITS_SPACE = {"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "silent_outputs": 8}
-_ADAPTIVE = {"rewire_fraction": 0.2}
+_FASHION_SPACE = _PAPER_SPACE | {"selected": [80, 60]}
 
 _STREAMS: dict[str, Preset] = {
     "npz": {"training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},  # a guess for data never seen
@@ -36,7 +36,7 @@ _STREAMS: dict[str, Preset] = {
 _SPARSE_TRAINING: dict[str, Preset] = {
     "split-digits": {"learning_rate": 0.02},
     "split-mnist": {"learning_rate": 0.02},
-    "split-fashion-mnist": {"learning_rate": 0.005, "weight_decay": 0.1},
+    "split-fashion-mnist": {"learning_rate": 0.005, "weight_decay": 0.05},
 }
 _REHEARSAL_TRAINING: dict[str, Preset] = {
     "split-digits": {},
@@ -47,16 +47,16 @@ _REHEARSAL_TRAINING: dict[str, Preset] = {
 
 def _methods(stream: str, space: Preset) -> dict[str, Preset]:
     return {
-        "spacenet": {"options": {**space, **_ADAPTIVE}, "training": _SPARSE_TRAINING[stream]},
+        "spacenet": {"options": {**space, "rewire_fraction": 0.5}, "training": _SPARSE_TRAINING[stream]},
         "static-sparse": {"options": space, "training": _SPARSE_TRAINING[stream]},
-        "spacenet-rehearsal": {"options": {**space, **_ADAPTIVE}, "training": _REHEARSAL_TRAINING[stream]},
+        "spacenet-rehearsal": {"options": {**space, "rewire_fraction": 0.2}, "training": _REHEARSAL_TRAINING[stream]},
     }
 
 
 _METHODS: dict[str, dict[str, Preset]] = {
     "split-digits": _methods("split-digits", _DIGITS_SPACE),
     "split-mnist": _methods("split-mnist", _PAPER_SPACE),
-    "split-fashion-mnist": _methods("split-fashion-mnist", _PAPER_SPACE),
+    "split-fashion-mnist": _methods("split-fashion-mnist", _FASHION_SPACE),
 }
 
 
