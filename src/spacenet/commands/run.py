@@ -4,7 +4,8 @@ import dataclasses
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, make_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,16 +13,16 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.progress import track
+from rich.live import Live
 from tyro.conf import arg
 
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.config import RunConfig, read_toml
 from spacenet.experiments.presets import preset
-from spacenet.experiments.run import CONFIG, check, create_folder
+from spacenet.experiments.run import CONFIG, LOG, check, create_folder
 from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders
-from spacenet.experiments.watch import BarWatch, LineWatch, Watch
+from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch
 from spacenet.methods import METHODS, method_named
 from spacenet.option_types import Flag, OptionalInt, OptionalPath
 from spacenet.report.tables import run_report, seeds_table
@@ -171,7 +172,8 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
 
 def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions) -> int:
     workers = min(options.workers or os.cpu_count() or 1, len(folders))
-    outcomes = list(_shown(execute_all(folders, workers, lambda: _watch(options)), len(folders), workers, options))
+    coming = execute_all(folders, workers, lambda: _watch(options))
+    outcomes = list(coming if options.quiet or workers == 1 else _shown(coming, folders))
     runs = [o.metrics for o in outcomes if o.metrics is not None and o.metrics["tasks_learned"]]
     if runs:
         save_summary(folder, runs)
@@ -186,16 +188,15 @@ def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions)
     return max(outcome.exit_code for outcome in outcomes)
 
 
-def _shown(outcomes: Iterable[Outcome], total: int, workers: int, options: RunOptions) -> Iterable[Outcome]:
-    """The outcomes, shown as they come when they run out of sight in several processes."""
-    if options.quiet or workers == 1:
-        yield from outcomes
-        return
+def _shown(outcomes: Iterable[Outcome], folders: Sequence[Path]) -> Iterator[Outcome]:
+    """The outcomes, and a look at the runs while they go on out of sight in other processes."""
     console = Console(stderr=True)
-    console.print(f"{total} runs, {workers} at a time", highlight=False)
-    live = console.is_terminal
-    for outcome in track(outcomes, "seeds", total=total, console=console) if live else outcomes:
-        metrics = outcome.metrics
-        text = f"ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:.2f}" if metrics and "acc" in metrics else "failed"
-        console.print(f"{outcome.folder.name} finished: {text}", highlight=False)
-        yield outcome
+    view = LogsView([folder / LOG for folder in folders])
+    live = Live(view, console=console, transient=True) if console.is_terminal else nullcontext()
+    with live:
+        for outcome in outcomes:
+            view.done += 1
+            metrics = outcome.metrics
+            text = f"ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:.2f}" if metrics and "acc" in metrics else "failed"
+            console.print(f"{outcome.folder.name} finished: {text}", highlight=False)
+            yield outcome

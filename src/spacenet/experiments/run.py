@@ -7,7 +7,7 @@ state.safetensors, from which the run goes on.
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +86,13 @@ class Run:
         try:
             for index in range(len(self.record.matrix), len(self.stream)):
                 self._learn(index)
+            metrics = self._finish()
         except SpaceFull as full:
             # What was learned before stays usable: the model and its metrics are written as for a finished run.
             self._finish(stopped=f"task {len(self.record.matrix) + 1} was not learned: {full}")
             raise
-        metrics = self._finish()
+        finally:
+            self._tell(lambda watch: watch.close())
         (self.folder / STATE).unlink(missing_ok=True)
         return metrics
 
@@ -161,6 +163,6 @@ class Run:
         self._tell(lambda watch: watch.end(metrics))
         return metrics
 
-    def _tell(self, event: Any) -> None:
+    def _tell(self, event: Callable[[Watch], None]) -> None:
         for watch in self.watches:
             event(watch)

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.record import Record
@@ -15,6 +16,7 @@ from spacenet.streams.stream import Stream
 from spacenet.training.loop import Epoch
 
 REFRESH_SECONDS = 0.1
+TIME_OF_DAY = len("2000-12-31 23:59:59")
 
 
 class Watch:
@@ -29,6 +31,9 @@ class Watch:
     def task(self, record: Record) -> None: ...
 
     def end(self, metrics: dict[str, Any]) -> None: ...
+
+    def close(self) -> None:
+        """Called when the run is over, however it ended."""
 
 
 class LineWatch(Watch):
@@ -87,7 +92,12 @@ class BarWatch(LineWatch):
     def __init__(self, console: Console) -> None:
         super().__init__(lambda line: console.print(line, highlight=False))
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=console
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=console,
         )
         self._bar = self._progress.add_task("", total=None)
         self._shown = 0.0
@@ -108,13 +118,25 @@ class BarWatch(LineWatch):
         text += f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1f} %"
         self._progress.update(self._bar, description=text)
 
-    def end(self, metrics: dict[str, Any]) -> None:
-        self.close()
+    def end(self, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
-        """Take the bar away."""
         self._progress.update(self._bar, visible=False)
         self._progress.stop()
+
+
+class LogsView:
+    """Where several runs in other processes stand, read from the last lines of their logs; for `rich.live.Live`."""
+
+    def __init__(self, logs: Sequence[Path]) -> None:
+        self.logs, self.done = logs, 0
+
+    def __rich__(self) -> Text:
+        lines = [f"{self.done} of {len(self.logs)} runs done"]
+        for log in self.logs:
+            last = log.read_text(encoding="utf-8").splitlines()[-1:] if log.is_file() else []
+            lines += [f"  {log.parent.name}{line[TIME_OF_DAY:]}" for line in last if "done: " not in line]
+        return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
 
 
 def task_line(record: Record, tasks: int) -> str:
