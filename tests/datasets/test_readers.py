@@ -33,9 +33,6 @@ def save(path: Path, **changes: object) -> Path:
     return path
 
 
-# --- IDX -----------------------------------------------------------------------------------------------------
-
-
 def test_idx_round_trip() -> None:
     array = RNG.integers(0, 256, (5, 3, 2), dtype=np.uint8)
     read = readers.read_idx(idx_bytes(array), "here")
@@ -56,9 +53,6 @@ def test_idx_round_trip() -> None:
 def test_idx_that_is_none(content: bytes, reason: str) -> None:
     with pytest.raises(DataError, match=f"here: .*{reason}"):
         readers.read_idx(content, "here")
-
-
-# --- by name -------------------------------------------------------------------------------------------------
 
 
 def test_digits() -> None:
@@ -110,9 +104,6 @@ def test_the_real_data(name: str) -> None:
     assert data.y_train.dtype == np.int64
     assert data.mean == pytest.approx(float(data.x_train.mean()) * data.scale, abs=1e-3)
     assert data.std == pytest.approx(float(data.x_train.std()) * data.scale, abs=1e-3)
-
-
-# --- npz -----------------------------------------------------------------------------------------------------
 
 
 def test_npz_of_bytes(tmp_path: Path) -> None:

