@@ -9,7 +9,7 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
 from spacenet.space.ledger import FREE, Ledger
-from tests.space.support import Case, cases, learned
+from tests.space.support import Case, allocate_or_reject, cases, learned
 
 
 def rng(seed: int = 0) -> torch.Generator:
@@ -32,7 +32,7 @@ def test_selected_units_are_free_and_as_many_as_asked_for(case: Case) -> None:
 def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: Case, seed: int) -> None:
     ledger = learned(case)
     selection = select(ledger, case.demand(), torch.tensor([2 * case.tasks]), rng(seed))
-    new = allocate(ledger, case.demand(), selection, case.tasks, rng(seed))
+    new = allocate_or_reject(case, ledger, selection, case.tasks, rng(seed))
     for link in ledger.blueprint.links:
         made, owned = new[link.name], ledger.connections[link.name]
         pairs = set(zip(made.source.tolist(), made.target.tolist(), strict=True))
@@ -91,10 +91,10 @@ def test_a_layer_without_open_positions_is_named() -> None:
     case = Case(hidden=(4,), tasks=0, reserved=0)
     ledger = learned(case)
     selection = select(ledger, case.demand(), torch.tensor([0, 1]), rng())
-    for task in range(4):  # a quarter of all positions each
+    for task in range(2):  # half of all positions each
         for link in ledger.blueprint.links[:1]:
             ledger.add(link, allocate(ledger, case.demand(), selection, task, rng(task))[link.name])
-    with pytest.raises(SpaceFull, match="hidden1 is full: 6 connections from input are needed, but only 0") as info:
+    with pytest.raises(SpaceFull, match="hidden1 is full: 12 connections from input are needed, but only 0") as info:
         allocate(ledger, case.demand(), selection, 2, rng())
     assert info.value.layer == "hidden1"
 
