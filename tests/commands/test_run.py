@@ -65,6 +65,8 @@ def test_settings_from_a_file_and_from_the_line(npz: Path, tmp_path: Path) -> No
     metrics = json.loads((tmp_path / "three" / "metrics.json").read_text())
     assert (metrics["seed"], metrics["method"]) == (4, "static-sparse")
     assert [task["labels"] for task in metrics["tasks"]] == [["2", "0"], ["3", "1"]]
+    again[4] = str(tmp_path / "four")
+    assert main([*again, "--method", "naive"]) == 0  # the file's settings of static-sparse do not get in the way
 
 
 @pytest.mark.usefixtures("_in_an_empty_folder")

@@ -145,3 +145,12 @@ def test_data_that_does_not_fit_together() -> None:
         Dataset("odd", data.x_train, data.y_train[:-1], data.x_test, data.y_test)
     with pytest.raises(DataError, match="they must agree"):
         Dataset("odd", data.x_train, data.y_train, data.x_test[:, :3], data.y_test)
+
+
+def test_a_class_without_test_samples_is_refused() -> None:
+    data = clouds()
+    kept = data.y_test != 3
+    partial = Dataset("partial", data.x_train, data.y_train, data.x_test[kept], data.y_test[kept])
+    Stream("partial", partial, ((0, 1),))
+    with pytest.raises(DataError, match="class 3 has no test samples"):
+        Stream("partial", partial, ((0, 1), (2, 3)))

@@ -100,6 +100,8 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
     named = next((argument for argument in arguments if argument in STREAMS), None)
     stream = NPZ if _peek(arguments, "npz") else named or from_file.get("stream", "split-digits")
     method = _peek(arguments, "method") or from_file.get("method", "spacenet")
+    if method != from_file.get("method"):
+        from_file.pop("options", None)  # they are another method's
     default = preset(stream, method, from_file)
     kinds: dict[str, type] = {
         "run": RunOptions,

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spacenet.datasets.dataset import Array, Dataset
-from spacenet.errors import SettingsError
+from spacenet.errors import DataError, SettingsError
 from spacenet.option_types import OptionalInt, OptionalPath, OptionalText
 
 Cut = tuple[tuple[object, ...], ...]
@@ -102,6 +102,11 @@ class Stream(Sequence[Task]):
             missing = next(label for label in self.labels if label not in known)
             raise SettingsError(
                 f"{self.name}: no class {missing}; there are {', '.join(map(str, self.dataset.labels))}"
+            )
+        untested = set(self.labels) - set(np.unique(self.dataset.y_test).tolist())
+        if untested:
+            raise DataError(
+                f"{self.name}: class {min(map(str, untested))} has no test samples, so it cannot be measured"
             )
 
     def __len__(self) -> int:
