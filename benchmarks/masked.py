@@ -70,7 +70,7 @@ class MaskedDense(SpaceNet):
         for population in self.blueprint.populations:
             for key in population.keys():
                 own = self.values[key].detach()[workspace.selected[population.name]]
-                workspace.unit_values[key].data.copy_(own)
+                workspace.populations[population.name].own[key].data.copy_(own)
         return workspace
 
     def _from_books(self) -> None:

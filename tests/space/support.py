@@ -117,7 +117,9 @@ def dense_forward(ledger: Ledger, x: Tensor, workspace: Workspace | None = None,
                 weight[target, source] = value
         bias = ledger.units[f"{link.target}.bias"].clone()
         if workspace is not None:
-            bias[workspace.selection[link.target]] = workspace.unit_values[f"{link.target}.bias"].detach()
+            bias[workspace.selection[link.target]] = (
+                workspace.populations[link.target].own[f"{link.target}.bias"].detach()
+            )
         h = h @ weight.T + bias
         if link.target != "output":
             h = h.clamp(min=0)

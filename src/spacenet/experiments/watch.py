@@ -116,7 +116,7 @@ class BarWatch(LineWatch):
     def epoch(self, epoch: Epoch) -> None:
         text = f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  "
         text += f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1f} %"
-        self._progress.update(self._bar, description=text)
+        self._progress.update(self._bar, description=text, refresh=True)
 
     def end(self, metrics: dict[str, Any]) -> None: ...
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.seeding import generator
-from spacenet.space.blueprint import Blueprint
+from spacenet.space.blueprint import FRESH, Blueprint
 from spacenet.streams.stream import Samples, Task
 
 
@@ -17,6 +17,7 @@ class DenseMethod(Method):
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
         super().__init__(blueprint, settings, seed)
         self.values: dict[str, nn.Parameter] = {}
+        self.fresh: dict[str, Tensor] = {}
         self.build()
 
     def build(self) -> None:
@@ -27,7 +28,11 @@ class DenseMethod(Method):
             sources, targets = size[link.source], size[link.target]
             self.values[link.name] = nn.Parameter(link.initial((targets, sources), sources, targets, rng))
         for population in self.blueprint.populations:
-            self.values |= {key: nn.Parameter(torch.zeros(population.size)) for key in population.keys()}
+            for key, value in population.keys().items():
+                initial = torch.full((population.size,), value.initial)
+                self.values[key] = nn.Parameter(initial, requires_grad=value.trained)
+            if any(not value.trained for value in population.unit_values):
+                self.fresh[population.name + FRESH] = torch.zeros(0)  # all units follow the batch's statistics
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.add_outputs(len(task.classes))
@@ -45,10 +50,10 @@ class DenseMethod(Method):
             self.values[key] = nn.Parameter(torch.cat([self.values[key].data, torch.zeros(count)]))
 
     def parameters(self) -> list[nn.Parameter]:
-        return list(self.values.values())
+        return [value for value in self.values.values() if value.requires_grad]
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward(self.values, batch.x)
+        return self.blueprint.forward({**self.values, **self.fresh}, batch.x)
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
@@ -67,7 +72,8 @@ class DenseMethod(Method):
         return {f"values/{name}": value.detach() for name, value in self.values.items()}
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        self.values = {name: nn.Parameter(tensors[f"values/{name}"].clone()) for name in self.values}
+        for name, value in self.values.items():
+            self.values[name] = nn.Parameter(tensors[f"values/{name}"].clone(), requires_grad=value.requires_grad)
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         """The model holds the task's outputs already."""

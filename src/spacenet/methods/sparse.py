@@ -6,7 +6,7 @@ commit → reserve → pack.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +31,7 @@ class SparseSettings(MethodSettings):
     """How much of the network a task may use."""
 
     selected: tuple[int, ...] = (80,)
-    """Free units a task selects in each hidden layer; one number stands for all layers."""
+    """Free units a task selects in each hidden layer (0: all of them); one number stands for all layers."""
     reserved: tuple[int, ...] = (40,)
     """Selected units that become the task's own in each hidden layer; one number stands for all layers."""
     connections: tuple[float, ...] = (0.02,)
@@ -78,19 +78,45 @@ class SparseMethod(Method):
 
     def demand(self, classes: int) -> Demand:
         """What a task of so many classes asks of the space."""
-        hidden, links = self.blueprint.hidden, self.blueprint.links
-        selected = _for_each("selected", self.settings.selected, [p.name for p in hidden])
-        reserved = _for_each("reserved", self.settings.reserved, [p.name for p in hidden])
-        connections = _for_each("connections", self.settings.connections, [link.name for link in links])
+        blueprint, settings = self.blueprint, self.settings
+        groups = {p.name: p.group or p.name for p in blueprint.hidden}
+        of_group = {
+            name: _for_each(name, getattr(settings, name), list(dict.fromkeys(groups.values())))
+            for name in ("selected", "reserved")
+        }
+        free = {p.name: len(self.ledger.free(p.name)) for p in blueprint.hidden}
+        selected = {name: int(of_group["selected"][group]) or free[name] for name, group in groups.items()}
+        reserved = {name: int(of_group["reserved"][group]) for name, group in groups.items()}
+        return Demand(selected, reserved, self._connections(selected, classes))
+
+    def _connections(self, selected: Mapping[str, int], classes: int) -> dict[str, int]:
+        """How many connections each link gets; a share of a tiny layer is raised to one for each selected unit.
+
+        A percentage of three or sixteen maps may be none at all, and the network dead. What is added there, the
+        largest link gives, so that the total stays.
+        """
+        links = {link.name: link for link in self.blueprint.links}
+        asked = _for_each("connections", self.settings.connections, list(links))
         size = {p.name: p.size for p in self.blueprint.populations} | {self.blueprint.output.name: classes}
-        shares = {link.name: size[link.source] * size[link.target] for link in links}
-        counts = {name: int(c) if c >= 1 else max(1, round(c * shares[name])) for name, c in connections.items()}
-        return Demand({k: int(v) for k, v in selected.items()}, {k: int(v) for k, v in reserved.items()}, counts)
+        targets = {**selected, self.blueprint.output.name: classes}
+        counts = {}
+        for name, link in links.items():
+            share = round(asked[name] * size[link.source] * size[link.target])
+            counts[name] = int(asked[name]) if asked[name] >= 1 else max(share, targets[link.target])
+        shares = {name: count for name, count in counts.items() if asked[name] < 1}
+        if shares:
+            total = sum(round(asked[n] * size[links[n].source] * size[links[n].target]) for n in shares)
+            largest = max(shares, key=lambda name: shares[name])
+            counts[largest] = max(targets[links[largest].target], counts[largest] - (sum(shares.values()) - total))
+        return counts
 
     def check(self, stream: Stream) -> list[str]:
         for task in stream:
             check(self.ledger, self.demand(len(task.classes)), len(task.classes))
-        fit = tasks_that_fit(self.ledger, self.demand(len(stream[0].classes)))
+        demand = self.demand(len(stream[0].classes))
+        if 0 in self.settings.selected:  # whatever is free, as long as there is enough to reserve
+            demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
+        fit = tasks_that_fit(self.ledger, demand)
         if fit is not None and fit < len(stream):
             return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
         return []

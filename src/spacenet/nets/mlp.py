@@ -22,7 +22,7 @@ def mlp(inputs: int, hidden: Sequence[int]) -> Blueprint:
     def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
         h = x.flatten(1)
         for link in links:
-            h = connect(values, link.name, h, tap) + values[f"{link.target}.bias"]
+            h = connect(values, link, h, tap) + values[f"{link.target}.bias"]
             if link is not links[-1]:
                 h = torch.relu(h)
         return h

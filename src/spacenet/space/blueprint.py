@@ -7,6 +7,7 @@ different units in each population; `Values` holds their numbers:
     values[link.name]            the link's weights, (targets, sources, *kernel)
     values["hidden1.bias"]       one number per unit of the population
     values[link.name + DRIVE]    optional: what units outside of the cut add to the link's targets, per sample
+    values["hidden1" + FRESH]    only in training: which units follow the batch's statistics (batch norm)
 """
 
 import math
@@ -19,9 +20,19 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 DRIVE = ".drive"
+FRESH = ".fresh"
 Values = Mapping[str, Tensor]
 Tap = Callable[[str, Tensor], None]
 """Called with a link's name and the activations that enter it."""
+
+
+@dataclass(frozen=True)
+class UnitValue:
+    """A number that every unit of a population has: trained, or a statistic that the forward pass keeps up to date."""
+
+    name: str
+    initial: float = 0.0
+    trained: bool = True
 
 
 @dataclass(frozen=True)
@@ -30,25 +41,34 @@ class Population:
 
     name: str
     size: int
-    unit_values: tuple[str, ...] = ("bias",)
+    unit_values: tuple[UnitValue, ...] = (UnitValue("bias"),)
+    group: str = ""
+    """Populations of one group share their numbers of selected and reserved units; by default each is its own."""
 
-    def keys(self) -> tuple[str, ...]:
-        """The names of this population's entries in `Values`."""
-        return tuple(f"{self.name}.{value}" for value in self.unit_values)
+    def keys(self) -> dict[str, UnitValue]:
+        """The population's entries in `Values`."""
+        return {f"{self.name}.{value.name}": value for value in self.unit_values}
 
 
 @dataclass(frozen=True)
 class Link:
-    """Possible connections from `source` to `target`; one connection holds `kernel` numbers (a scalar if empty)."""
+    """Possible connections from `source` to `target`, each of them `kernel` numbers.
+
+    An empty kernel is a scalar, (k, k) a convolution's, and (p,) joins a map's p positions to a unit of a linear layer.
+    """
 
     name: str
     source: str
     target: str
     kernel: tuple[int, ...] = ()
+    stride: int = 1
 
     def initial(self, count: tuple[int, ...], sources: int, targets: int, rng: Generator) -> Tensor:
         """Glorot-uniform values for `count` connections of a dense layer of this many sources and targets."""
-        bound = math.sqrt(6 / ((sources + targets) * math.prod(self.kernel)))
+        fan_in, fan_out = sources * math.prod(self.kernel), targets * math.prod(self.kernel)
+        if len(self.kernel) == 1:
+            fan_out = targets  # the positions are all on the side of the source
+        bound = math.sqrt(6 / (fan_in + fan_out))
         return torch.empty(*count, *self.kernel).uniform_(-bound, bound, generator=rng)
 
 
@@ -79,10 +99,14 @@ class Blueprint:
         return self.populations[1:-1]
 
 
-def connect(values: Values, link: str, h: Tensor, tap: Tap | None) -> Tensor:
-    """Send `h` over a link of scalar connections. Every architecture's forward passes its links through here."""
+def connect(values: Values, link: Link, h: Tensor, tap: Tap | None) -> Tensor:
+    """Send `h` over a link. Every architecture's forward passes its links through here."""
     if tap is not None:
-        tap(link, h)
-    out = F.linear(h, values[link])
-    drive = values.get(link + DRIVE)
+        tap(link.name, h)
+    weight = values[link.name]
+    if len(link.kernel) == 2:
+        out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
+    else:
+        out = F.linear(h.flatten(1), weight.flatten(1))
+    drive = values.get(link.name + DRIVE)
     return out if drive is None else out + drive

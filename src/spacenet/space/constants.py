@@ -19,6 +19,7 @@ class Constants:
         self.forward = ledger.blueprint.forward
         self.values = cut(ledger, constant)
         self.feeds: dict[str, Tensor] = {}
+        self.links = {link.name: link for link in ledger.blueprint.links}
         for link in ledger.blueprint.links:
             if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
                 feed = block(ledger, link, {link.source: constant[link.source], link.target: live[link.target]})
@@ -37,7 +38,7 @@ class Constants:
 
         def tap(link: str, h: Tensor) -> None:
             if link in self.feeds:
-                drives[link + DRIVE] = connect(self.feeds, link, h, None)
+                drives[link + DRIVE] = connect(self.feeds, self.links[link], h, None)
 
         with torch.no_grad():
             self.forward(self.values, x, tap)

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
@@ -23,7 +24,7 @@ def inside(ledger: Ledger, link: Link, units: Units) -> tuple[Tensor, Tensor]:
 
 def block(ledger: Ledger, link: Link, units: Units) -> Tensor:
     """The link's weights between units of the cut, dense; zero where there is no connection."""
-    targets, sources = len(units[link.target]), len(units[link.source])
+    targets, sources = (_size(ledger, units, end) for end in (link.target, link.source))
     place, value = inside(ledger, link, units)
     return (
         torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value).view(targets, sources, *link.kernel)
@@ -34,9 +35,16 @@ def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
     """The values of the network that consists of these units and of the connections among them."""
     values = {link.name: block(ledger, link, units) for link in ledger.blueprint.links}
     for population in ledger.blueprint.populations:
-        for key in population.keys():
-            values[key] = ledger.units[key][units[population.name]]
+        padding = _size(ledger, units, population.name) - len(units[population.name])
+        for key, value in population.keys().items():
+            values[key] = F.pad(ledger.units[key][units[population.name]], (0, padding), value=value.initial)
     return values
+
+
+def _size(ledger: Ledger, units: Units, population: str) -> int:
+    """How many units stand for the population. An empty hidden one gets a unit without connections, since
+    convolutions and pooling do not compute with no maps at all."""
+    return max(len(units[population]), 0 if population == ledger.blueprint.output.name else 1)
 
 
 def upstream(ledger: Ledger, start: Marks) -> Marks:

@@ -60,7 +60,9 @@ class Ledger:
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
         self.state = {p.name: torch.full((p.size,), FREE, dtype=torch.int16) for p in blueprint.populations}
-        self.units = {key: torch.zeros(p.size) for p in blueprint.populations for key in p.keys()}
+        self.units = {
+            key: torch.full((p.size,), value.initial) for p in blueprint.populations for key, value in p.keys().items()
+        }
         self.connections = {link.name: Connections.none(link.kernel) for link in blueprint.links}
 
     def size(self, population: str) -> int:
@@ -74,8 +76,8 @@ class Ledger:
         """Add free units without connections; returns their numbers. What the network computes does not change."""
         size = self.size(population)
         self.state[population] = torch.cat([self.state[population], torch.full((more,), FREE, dtype=torch.int16)])
-        for key in next(p for p in self.blueprint.populations if p.name == population).keys():
-            self.units[key] = torch.cat([self.units[key], torch.zeros(more)])
+        for key, value in next(p for p in self.blueprint.populations if p.name == population).keys().items():
+            self.units[key] = torch.cat([self.units[key], torch.full((more,), value.initial)])
         return torch.arange(size, size + more)
 
     def add(self, link: Link, new: Connections) -> None:

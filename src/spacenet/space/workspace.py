@@ -6,7 +6,6 @@ the cost of a step follows the units that are used, not the width of the network
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -14,28 +13,9 @@ from torch import Tensor, nn
 from spacenet.space.blueprint import Link, Values
 from spacenet.space.constants import Constants
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, upstream
+from spacenet.space.in_training import LinkInTraining, UnitsInTraining
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.rewiring import drop, grow
-
-
-@dataclass
-class Training:
-    """One link while the task trains: the frozen block, and the task's own connections in it."""
-
-    link: Link
-    shape: tuple[int, int]  # targets, sources
-    frozen: Tensor  # (targets · sources, *kernel)
-    taken: Tensor  # (targets, sources): owned by an earlier task
-    place: Tensor  # (m,) where the task's connections lie in the block
-    value: nn.Parameter  # (m, *kernel)
-    importance: Tensor  # (m,) Ω of equation 4
-
-    def weight(self) -> Tensor:
-        return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
-
-    def ends(self) -> tuple[Tensor, Tensor]:
-        """Targets and sources of the task's connections, as places in the block."""
-        return self.place // self.shape[1], self.place % self.shape[1]
 
 
 class Workspace:
@@ -56,12 +36,10 @@ class Workspace:
         self.constants = Constants(ledger, constant, self.units)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         self.training = {link.name: self._open(link, new[link.name]) for link in ledger.blueprint.links}
-        self.frozen_units: dict[str, Tensor] = {}
-        self.unit_values: dict[str, nn.Parameter] = {}
-        for population in ledger.blueprint.populations:
-            for key in population.keys():
-                self.frozen_units[key] = ledger.units[key][self.units[population.name]]
-                self.unit_values[key] = nn.Parameter(ledger.units[key][selection[population.name]])
+        self.populations = {
+            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name])
+            for p in ledger.blueprint.populations
+        }
 
     def _live(self, outputs: Tensor, whole: bool) -> tuple[Units, Units]:
         """The units that the workspace must hold, and the constant ones that feed them from outside."""
@@ -78,13 +56,13 @@ class Workspace:
         constant = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
         return numbers(live), numbers(constant)
 
-    def _open(self, link: Link, new: Connections) -> Training:
+    def _open(self, link: Link, new: Connections) -> LinkInTraining:
         sources, targets = self.units[link.source], self.units[link.target]
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(self.ledger, link, self.units)[0]] = True
         target = torch.searchsorted(targets, new.target.long())
         source = torch.searchsorted(sources, new.source.long())
-        return Training(
+        return LinkInTraining(
             link,
             shape=(len(targets), len(sources)),
             frozen=block(self.ledger, link, self.units).flatten(0, 1),
@@ -95,20 +73,20 @@ class Workspace:
         )
 
     def parameters(self) -> list[nn.Parameter]:
-        return [training.value for training in self.training.values()] + list(self.unit_values.values())
+        """What the task trains: its connections, and the unit values of its selected units."""
+        links = [training.value for training in self.training.values()]
+        return links + [own for part in self.populations.values() for own in part.own.values()]
 
-    def values(self) -> dict[str, Tensor]:
+    def values(self, training: bool = True) -> dict[str, Tensor]:
         """The network's numbers at this moment, frozen ones and the task's own together."""
-        values = {name: training.weight() for name, training in self.training.items()}
-        for population in self.ledger.blueprint.populations:
-            for key in population.keys():
-                own = self.unit_values[key]
-                values[key] = self.frozen_units[key].index_copy(0, self.selected[population.name], own)
+        values = {name: link.weight() for name, link in self.training.items()}
+        for part in self.populations.values():
+            values |= part.values(training)
         return values
 
-    def __call__(self, x: Tensor, drives: Values) -> Tensor:
+    def __call__(self, x: Tensor, drives: Values, training: bool = True) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        return self.ledger.blueprint.forward({**self.values(), **drives}, x)
+        return self.ledger.blueprint.forward({**self.values(training), **drives}, x)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """One optimiser step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
@@ -175,10 +153,9 @@ class Workspace:
         """Enter what the task learned into the ledger, where it is frozen from now on."""
         for name, connections in self.connections(task).items():
             self.ledger.add(self.training[name].link, connections)
-        for population in self.ledger.blueprint.populations:
-            for key in population.keys():
-                own = self.unit_values[key].detach()
-                self.ledger.units[key][self.selection[population.name]] = own
+        for name, part in self.populations.items():
+            for key, values in part.of_selected().items():
+                self.ledger.units[key][self.selection[name]] = values
 
     def tensors(self, task: int) -> dict[str, Tensor]:
         """What a checkpoint in the middle of the task needs beyond the ledger."""
@@ -186,7 +163,9 @@ class Workspace:
         for name, connections in self.connections(task).items():
             tensors |= connections.tensors(f"links/{name}/")
             tensors[f"importance/{name}"] = self.training[name].importance
-        return tensors | {f"units/{key}": own.detach() for key, own in self.unit_values.items()}
+        for part in self.populations.values():
+            tensors |= {f"units/{key}": values for key, values in part.of_selected().items()}
+        return tensors
 
     @classmethod
     def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], *, outputs: Tensor, whole: bool) -> "Workspace":
@@ -196,6 +175,6 @@ class Workspace:
         workspace = cls(ledger, selection, new, outputs=outputs, whole=whole)
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
-        for key, own in workspace.unit_values.items():
-            own.data.copy_(tensors[f"units/{key}"])
+        for part in workspace.populations.values():
+            part.load({key: tensors[f"units/{key}"] for key in part.frozen})
         return workspace

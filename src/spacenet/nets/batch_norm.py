@@ -1,0 +1,42 @@
+"""Batch norm whose values belong to the unit: scale, shift and running statistics are reserved and frozen with it."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spacenet.space.blueprint import FRESH, UnitValue, Values
+
+MOMENTUM = 0.1
+EPSILON = 1e-5
+
+
+def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:
+    """The unit values of one batch norm; a population that is normalised at several places has several."""
+    return (
+        UnitValue(f"{name}.scale", 1.0),
+        UnitValue(f"{name}.shift"),
+        UnitValue(f"{name}.mean", trained=False),
+        UnitValue(f"{name}.var", 1.0, trained=False),
+    )
+
+
+def normalise(values: Values, population: str, h: Tensor, name: str = "norm") -> Tensor:
+    """Normalise a population's units. In training, fresh units use the batch's statistics and update their own.
+
+    All others use their stored statistics, in training too: a frozen unit's function must not depend on the batch.
+    """
+    scale, shift, mean, var = (values[f"{population}.{name}.{part}"] for part in ("scale", "shift", "mean", "var"))
+    fresh = values.get(population + FRESH)
+    if fresh is None or not len(fresh):
+        training = fresh is not None
+        return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=MOMENTUM, eps=EPSILON)
+    others = [0, *range(2, h.dim())]
+    batch_var, batch_mean = torch.var_mean(h, others, correction=0)
+    with torch.no_grad():
+        count = h.numel() // max(1, h.shape[1])
+        mean += MOMENTUM * fresh * (batch_mean - mean)
+        var += MOMENTUM * fresh * (batch_var * (count / max(1, count - 1)) - var)
+    used_mean = torch.where(fresh > 0, batch_mean, mean)
+    factor = scale * torch.rsqrt(torch.where(fresh > 0, batch_var, var) + EPSILON)
+    shape = (1, -1, *([1] * (h.dim() - 2)))
+    return h * factor.view(shape) + (shift - used_mean * factor).view(shape)

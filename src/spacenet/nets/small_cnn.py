@@ -1,0 +1,39 @@
+"""The small CNN of the paper's CIFAR experiments: four convolutions and a sparse linear layer, each with batch norm."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spacenet.nets.batch_norm import norm_values, normalise
+from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, connect
+
+
+def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64), linear: int = 512) -> Blueprint:
+    """Describe the network for images of (channels, height, width); max pooling follows every second convolution."""
+    channels, height, width = image
+    halvings = len(maps) // 2
+    positions = (height >> halvings) * (width >> halvings)
+    names = [f"conv{i}" for i in range(1, len(maps) + 1)]
+    populations = (
+        Population("input", channels, unit_values=()),
+        *(Population(name, size, norm_values()) for name, size in zip(names, maps, strict=True)),
+        Population("linear", linear, norm_values()),
+        Population("output", 0),
+    )
+    convolutions = tuple(Link(f"{a}-{b}", a, b, kernel=(3, 3)) for a, b in pairwise(["input", *names]))
+    flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
+    classify = Link("linear-output", "linear", "output")
+
+    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
+        h = x
+        for number, link in enumerate(convolutions, 1):
+            h = torch.relu(normalise(values, link.target, connect(values, link, h, tap)))
+            if number % 2 == 0:
+                h = F.max_pool2d(h, 2)
+        h = torch.relu(normalise(values, "linear", connect(values, flatten, h, tap)))
+        return connect(values, classify, h, tap) + values["output.bias"]
+
+    return Blueprint(populations, (*convolutions, flatten, classify), forward)

@@ -1,0 +1,83 @@
+"""The parts of a workspace: one link, and one population's unit values, while a task trains."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from spacenet.space.blueprint import FRESH, Link, Population
+
+
+@dataclass
+class LinkInTraining:
+    """One link: the frozen block, and the task's own connections in it."""
+
+    link: Link
+    shape: tuple[int, int]  # targets, sources
+    frozen: Tensor  # (targets · sources, *kernel)
+    taken: Tensor  # (targets, sources): owned by an earlier task
+    place: Tensor  # (m,) where the task's connections lie in the block
+    value: nn.Parameter  # (m, *kernel)
+    importance: Tensor  # (m,) Ω of equation 4
+
+    def weight(self) -> Tensor:
+        """Frozen weights and the task's own together."""
+        return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
+
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Targets and sources of the task's connections, as places in the block."""
+        return self.place // self.shape[1], self.place % self.shape[1]
+
+
+@dataclass
+class UnitsInTraining:
+    """One population's unit values: the task trains those of its selected units, all others stay as they are.
+
+    Statistics (batch norm's) are held for all units; the forward pass brings those of `fresh` units up to date.
+    """
+
+    population: Population
+    selected: Tensor  # places of the selected units
+    frozen: dict[str, Tensor] = field(default_factory=dict)
+    own: dict[str, nn.Parameter] = field(default_factory=dict)
+    statistics: dict[str, Tensor] = field(default_factory=dict)
+    fresh: Tensor | None = None
+
+    @classmethod
+    def open(
+        cls, population: Population, units: Mapping[str, Tensor], live: Tensor, selected: Tensor
+    ) -> "UnitsInTraining":
+        """Take the values of the `live` units from the ledger's; `selected` are places among them."""
+        part = cls(population, selected)
+        for key, value in population.keys().items():
+            part.frozen[key] = units[key][live]
+            if value.trained:
+                part.own[key] = nn.Parameter(part.frozen[key][selected])
+            else:
+                part.statistics[key] = part.frozen[key].clone()
+        if part.statistics:
+            part.fresh = torch.zeros(len(live)).index_fill_(0, selected, 1.0)
+            if len(selected) == len(live):
+                part.fresh = torch.zeros(0)  # all of them: `normalise` then takes its fast path
+        return part
+
+    def values(self, training: bool) -> dict[str, Tensor]:
+        """The unit values at this moment."""
+        values = {key: self.frozen[key].index_copy(0, self.selected, own) for key, own in self.own.items()}
+        values |= self.statistics
+        if training and self.fresh is not None:
+            values[self.population.name + FRESH] = self.fresh
+        return values
+
+    def of_selected(self) -> dict[str, Tensor]:
+        """The values of the selected units, without gradients: what the task leaves in the ledger."""
+        values = {key: own.detach() for key, own in self.own.items()}
+        return values | {key: statistic[self.selected] for key, statistic in self.statistics.items()}
+
+    def load(self, values: Mapping[str, Tensor]) -> None:
+        """Take back what `of_selected` gave."""
+        for key, own in self.own.items():
+            own.data.copy_(values[key])
+        for key, statistic in self.statistics.items():
+            statistic.index_copy_(0, self.selected, values[key])

@@ -1,0 +1,128 @@
+"""Convolutional and residual networks in the space: the same guarantees as for the MLP, on tiny nets and images."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spacenet.datasets.dataset import Dataset
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.small_cnn import small_cnn
+from spacenet.nets.wide_resnet import wide_resnet
+from spacenet.space.blueprint import Blueprint
+from spacenet.space.cut import cut
+from spacenet.space.ledger import FREE
+from spacenet.space.pack import pack
+from spacenet.space.workspace import Workspace
+from spacenet.streams.stream import Stream
+from spacenet.training.loop import TrainingSettings, learn_task
+from tests.methods.support import learn
+
+TRAINING = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)
+
+
+SPARSE: dict[str, Any] = {"selected": (0, 12, 16, 24), "reserved": (0, 2, 4, 6), "connections": (0.02,)}
+
+
+def tiny_cnn() -> Blueprint:
+    return small_cnn((3, 8, 8), maps=(12, 12, 14, 14), linear=30)
+
+
+def tiny_wrn() -> Blueprint:
+    return wide_resnet(3, depth=10, widen=2, stem=4)
+
+
+NETS = pytest.mark.parametrize(
+    ("build", "settings"),
+    [
+        (tiny_cnn, {"selected": (0,), "reserved": (1, 1, 2, 2, 4), "connections": (0.1,)}),
+        (tiny_cnn, {"selected": (5, 5, 6, 6, 10), "reserved": (2,), "connections": (0.08,)}),
+        (tiny_wrn, {"selected": (0, 5, 7, 9), "reserved": (0, 1, 2, 3), "connections": (0.05,)}),
+    ],
+)
+
+
+def images(tasks: int = 3, per_class: int = 12) -> Stream:
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(2 * tasks), per_class)
+    patterns = rng.normal(size=(2 * tasks, 3, 8, 8))
+    x = (patterns[y] + 0.5 * rng.normal(size=(len(y), 3, 8, 8))).astype(np.float32)
+    data = Dataset("images", x, y, x.copy(), y.copy())
+    return Stream("images", data, tuple((2 * t, 2 * t + 1) for t in range(tasks)))
+
+
+def learned(build: Callable[[], Blueprint], settings: dict[str, Any], tasks: int) -> SpaceNet:
+    method = SpaceNet(build(), SpaceNet.Settings(**settings), seed=0)
+    learn(method, images()[:tasks], TRAINING)
+    return method
+
+
+def batch() -> Tensor:
+    return torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+
+
+@NETS
+def test_the_pack_computes_what_the_whole_dense_network_computes(
+    build: Callable[[], Blueprint], settings: dict[str, Any]
+) -> None:
+    ledger = learned(build, settings, 2).ledger
+    everything = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.populations}
+    dense = ledger.blueprint.forward(cut(ledger, everything), batch())
+    assert dense.shape == (6, 4)
+    assert float(dense.std()) > 1e-3
+    torch.testing.assert_close(pack(ledger)(batch()), dense, atol=1e-4, rtol=1e-3)
+
+
+@NETS
+@pytest.mark.parametrize("training", [False, True])
+def test_a_compact_workspace_computes_what_the_whole_one_computes(
+    build: Callable[[], Blueprint], settings: dict[str, Any], training: bool
+) -> None:
+    outputs = []
+    for whole in (False, True):
+        method = learned(build, settings, 2)
+        method.settings = SpaceNet.Settings(**settings, whole=whole)
+        task = images()[2]
+        method.begin_task(task, task.train)
+        workspace = method.workspace
+        assert isinstance(workspace, Workspace)
+        outputs.append(workspace(batch(), workspace.constants.drives(batch()), training).detach())
+    assert float(outputs[0].std()) > 1e-3
+    torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-3)
+
+
+@NETS
+def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
+    build: Callable[[], Blueprint], settings: dict[str, Any]
+) -> None:
+    method = learned(build, settings, 2)
+    before = {name: tensor.clone() for name, tensor in method.model().items()}
+    learn_task(method, images()[2], TRAINING, on_batch=lambda d, t: None, on_epoch=lambda e, o: None)
+    assert method.tasks_learned == 3
+    after = method.model()
+    for link in method.blueprint.links:
+        kept = len(before[f"links/{link.name}/owner"])
+        assert torch.equal(after[f"links/{link.name}/value"][:kept], before[f"links/{link.name}/value"])
+    for population in method.blueprint.hidden:
+        reserved = before[f"state/{population.name}"] != FREE
+        for key in population.keys():
+            assert torch.equal(after[f"units/{key}"][reserved], before[f"units/{key}"][reserved])
+
+
+def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
+    # 2 % of the 3 × 16 kernels of a stem is one kernel; every map needs one for the network to learn.
+    method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
+    assert method.demand(2).connections["input-stem"] == 16
+    stream = images()[:1]
+    epochs = learn(method, stream, TrainingSettings(epochs=12, batch_size=8, learning_rate=0.1))
+    assert epochs[-1].accuracy > 90
+
+
+def test_what_a_tiny_layer_gains_the_largest_gives() -> None:
+    method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
+    size = {p.name: p.size for p in method.blueprint.populations} | {"output": 2}
+    asked = sum(round(0.02 * size[link.source] * size[link.target]) for link in method.blueprint.links)
+    assert sum(method.demand(2).connections.values()) == asked
