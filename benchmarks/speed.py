@@ -24,7 +24,7 @@ from spacenet.report.tables import table
 
 Part = Literal["run", "width", "profile"]
 PARTS: tuple[Part, ...] = ("run", "width", "profile")
-PLAIN_WIDTH = 120
+PLAIN_WIDTH = 140
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., FileS
     monkeypatch.setenv(sources.CACHE_VARIABLE, str(tmp_path / "cache"))
 
     def make(**changes: object) -> FileSet:
-        entry = FileSet("tiny", 10, 3, 2, SHAPE, 0.1, 0.3, files(), torchvision="TINY", mirrors=())
+        entry = FileSet("tiny", 10, 3, 2, SHAPE, 0.1, 0.3, files(), folders=("tiny", "TINY/raw"))
         entry = replace(entry, **changes)  # type: ignore[arg-type]
         monkeypatch.setitem(FILE_SETS, "tiny", entry)
         return entry
@@ -37,6 +37,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(sources, "read_mirror", refuse)
+    monkeypatch.setattr(sources, "read_archive", refuse)
     monkeypatch.setattr(sources, "read_wheel", refuse)
 
 
@@ -44,6 +45,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     Handler.requests.clear()
+    Handler.archives.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()

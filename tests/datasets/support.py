@@ -54,24 +54,36 @@ def left_in(folder: Path) -> list[str]:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Serves /good/FILE, and /cut/FILE that breaks off, /wrong/FILE, /endless/FILE, /plain/FILE (decompressed)."""
+    """Serves /good/FILE, and /cut/FILE that breaks off, /wrong/FILE, /endless/FILE, /plain/FILE (decompressed).
+
+    What is in `archives` is served at its path.
+    """
 
     requests: ClassVar[list[str]] = []
+    archives: ClassVar[dict[str, bytes]] = {}
 
     def do_GET(self) -> None:
         self.requests.append(self.path)
+        if self.path in self.archives:
+            self.send(self.archives[self.path])
+            return
         kind, name = self.path.strip("/").split("/")
-        body = PACKED[name]
+        body = PACKED.get(name)
+        if body is None:
+            self.send_error(404)
+            return
         answers = {"good": body, "cut": body, "wrong": gzip.compress(b"something else"), "endless": bytes(1_000_000)}
         answers["plain"] = CONTENTS[name.removesuffix(".gz")]
         if kind not in answers:
             self.send_error(404)
             return
-        body = answers[kind]
+        self.send(answers[kind], cut=kind == "cut")
+
+    def send(self, body: bytes, cut: bool = False) -> None:
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if kind == "cut" else body)
+        self.wfile.write(body[: len(body) // 2] if cut else body)
 
     def log_message(self, *args: object) -> None:
         pass

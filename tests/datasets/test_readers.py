@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from spacenet.datasets import npz, readers
+from spacenet.datasets.formats import read_idx
 from spacenet.datasets.npz import load_npz
 from spacenet.datasets.wheels import idx_bytes
 from spacenet.errors import DataError
@@ -35,7 +36,7 @@ def save(path: Path, **changes: object) -> Path:
 
 def test_idx_round_trip() -> None:
     array = RNG.integers(0, 256, (5, 3, 2), dtype=np.uint8)
-    read = readers.read_idx(idx_bytes(array), "here")
+    read = read_idx(idx_bytes(array), "here")
     assert np.array_equal(read, array)
     assert read.flags.writeable
 
@@ -52,7 +53,7 @@ def test_idx_round_trip() -> None:
 )
 def test_idx_that_is_none(content: bytes, reason: str) -> None:
     with pytest.raises(DataError, match=f"here: .*{reason}"):
-        readers.read_idx(content, "here")
+        read_idx(content, "here")
 
 
 def test_digits() -> None:
@@ -71,7 +72,7 @@ def test_digits() -> None:
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(DataError, match="'nothing'.*digits, mnist, fashion-mnist"):
+    with pytest.raises(DataError, match="'nothing'.*digits, mnist, fashion-mnist, cifar-10, cifar-100, cifar-10-100"):
         readers.load_dataset("nothing")
 
 

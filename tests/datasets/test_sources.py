@@ -130,7 +130,7 @@ def test_only_the_missing_files_are_asked_for(tiny: Callable[..., FileSet], tmp_
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(DataError, match="'nothing'.*mnist, fashion-mnist"):
+    with pytest.raises(DataError, match="'nothing'.*mnist, fashion-mnist, cifar-10, cifar-100"):
         sources.fetch("nothing")
 
 

@@ -136,7 +136,8 @@ def test_streams_by_name() -> None:
     assert digits.input_shape == (8, 8)
     with pytest.raises(SettingsError, match="there is no 'split-nothing'; there are split-digits"):
         make_stream("split-nothing")
-    assert set(STREAMS) == {"split-digits", "split-mnist", "split-fashion-mnist"}
+    split = {"split-digits", "split-mnist", "split-fashion-mnist", "split-cifar-10"}
+    assert set(STREAMS) == split | {"icifar-100", "cifar-10-100"}
 
 
 def test_data_that_does_not_fit_together() -> None:

@@ -13,7 +13,8 @@ Array = np.ndarray
 class Dataset:
     """Samples with labels of any type that sorts.
 
-    `scale` brings the inputs to about 0…1; `mean` and `std` are the data set's published constants, if it has any.
+    `scale` brings the inputs to about 0…1; `mean` and `std` are the data set's published constants, if it has any:
+    one number, or one per channel of images (n, c, h, w).
     """
 
     name: str
@@ -22,8 +23,8 @@ class Dataset:
     x_test: Array
     y_test: Array
     scale: float = 1.0
-    mean: float | None = None
-    std: float | None = None
+    mean: float | tuple[float, ...] | None = None
+    std: float | tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
@@ -39,6 +40,14 @@ class Dataset:
                 f"{self.name}: the samples of x_train have the shape {self.x_train.shape[1:]}, "
                 f"those of x_test {self.x_test.shape[1:]}; they must agree"
             )
+        for word, constants in (("mean", self.mean), ("std", self.std)):
+            if isinstance(constants, tuple) and (self.x_train.ndim != 4 or len(constants) != self.x_train.shape[1]):
+                raise DataError(
+                    f"{self.name}: {word} has {len(constants)} numbers and x_train the shape {self.x_train.shape}; "
+                    "give one number, or one per channel of images (n, c, h, w)"
+                )
+        if isinstance(self.std, tuple) and min(self.std) <= 0:
+            raise DataError(f"{self.name}: std is {self.std}; every number must be above 0")
 
     @property
     def labels(self) -> list[object]:

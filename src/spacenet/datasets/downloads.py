@@ -104,24 +104,28 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def download(url: str, file: DataFile, folder: Path) -> bytes:
-    """The verified content of the file at the address; whatever fails, nothing of it stays outside `folder`."""
+def retrieve(url: str, name: str, limit: int, folder: Path) -> Path:
+    """Downloads what is at the address, of `limit` bytes at most, into `folder` and nowhere else. Not verified."""
     import pooch
     from requests.exceptions import RequestException
 
     pooch.get_logger().setLevel(logging.CRITICAL)
-    with _watched(file.name, url) as bar:
+    with _watched(name, url) as bar:
         fetch = pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK, timeout=TIMEOUT)
 
         def bounded(address: str, output: str, caller: Any) -> None:
             with Path(output).open("wb") as stream:
-                fetch(address, _Bounded(stream, largest(file)), caller)
+                fetch(address, _Bounded(stream, limit), caller)
 
         try:
-            path = pooch.retrieve(url, known_hash=None, fname=file.name, path=folder, downloader=bounded)
+            return Path(pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=bounded))
         except (RequestException, OSError, ValueError) as error:
             raise Unusable(_reason(error)) from error
-    return verified(Path(path).read_bytes(), file)
+
+
+def download(url: str, file: DataFile, folder: Path) -> bytes:
+    """The verified content of the file at the address; whatever fails, nothing of it stays outside `folder`."""
+    return verified(retrieve(url, file.name, largest(file), folder).read_bytes(), file)
 
 
 def read_mirror(base: str, files: Iterable[DataFile]) -> Iterator[Piece | Unusable]:

@@ -1,9 +1,7 @@
 """The data sets that spacenet knows by name, how each is read, and the list of them."""
 
-import math
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -11,10 +9,9 @@ import numpy as np
 
 from spacenet.datasets import files as table
 from spacenet.datasets.dataset import Array, Dataset
+from spacenet.datasets.formats import read_idx, read_records
 from spacenet.datasets.sources import file_set, locate, search
 from spacenet.errors import DataError
-
-IDX_BYTES = 0x08
 
 
 @dataclass(frozen=True)
@@ -56,42 +53,39 @@ class Listing:
         return self.where or f"not here; `spacenet data fetch {self.name}`"
 
 
-def read_idx(content: bytes, where: str) -> Array:
-    """The array of bytes in an IDX file."""
-    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != IDX_BYTES:
-        raise DataError(f"{where}: not an IDX file of bytes; get it again with `spacenet data fetch`")
-    header = 4 + 4 * content[3]
-    if len(content) < header:
-        raise DataError(f"{where}: an IDX file that ends within its header; get it again with `spacenet data fetch`")
-    shape = struct.unpack_from(f">{content[3]}I", content, 4)
-    values = np.frombuffer(content, dtype=np.uint8, offset=header)
-    # Python's product and not numpy's: that of made-up lengths must not wrap around to the right number.
-    if len(values) != math.prod(shape):
-        raise DataError(
-            f"{where}: says {shape} but holds {len(values)} values; get it again with `spacenet data fetch`"
-        )
-    # A copy, because an array over immutable bytes is read-only, which torch warns about.
-    return values.reshape(shape).copy()
+def _read_idx_files(entry: table.FileSet, contents: dict[str, bytes]) -> tuple[Array, Array, Array, Array]:
+    def read(file: str) -> Array:
+        return read_idx(contents.pop(file), f"{entry.name}: {file}")
+
+    return (
+        read(table.TRAIN_IMAGES),
+        read(table.TRAIN_LABELS).astype(np.int64),
+        read(table.TEST_IMAGES),
+        read(table.TEST_LABELS).astype(np.int64),
+    )
+
+
+def _read_record_files(
+    entry: table.FileSet, records: table.Records, contents: dict[str, bytes]
+) -> tuple[Array, Array, Array, Array]:
+    def read(files: tuple[str, ...]) -> tuple[Array, Array]:
+        # Taken out of the contents, so that the files do not stay in memory beside the arrays made from them.
+        taken = [contents.pop(file) for file in files]
+        return read_records(taken, records.label_bytes, entry.shape, f"{entry.name}: {', '.join(files)}")
+
+    return *read(records.train), *read(records.test)
 
 
 def load_files(name: str, data_dir: Path | None = None) -> Dataset:
-    """A data set that comes as four IDX files, fetched if no folder here has it."""
+    """A data set that comes as files, fetched if no folder here has it."""
     entry = file_set(name)
     contents = locate(name, data_dir).contents
-
-    def read(file: str) -> Array:
-        return read_idx(contents[file], f"{name}: {file}")
-
-    return Dataset(
-        name,
-        x_train=read(table.TRAIN_IMAGES),
-        y_train=read(table.TRAIN_LABELS).astype(np.int64),
-        x_test=read(table.TEST_IMAGES),
-        y_test=read(table.TEST_LABELS).astype(np.int64),
-        scale=1 / 255,
-        mean=entry.mean,
-        std=entry.std,
+    arrays = (
+        _read_idx_files(entry, contents)
+        if entry.records is None
+        else _read_record_files(entry, entry.records, contents)
     )
+    return Dataset(name, *arrays, scale=1 / 255, mean=entry.mean, std=entry.std)
 
 
 def find_files(name: str, data_dir: Path | None = None) -> Place:
@@ -128,12 +122,43 @@ DATASETS: dict[str, Known] = {
 }
 
 
+FIRST_CIFAR_100_CLASSES = 50
+
+
+def load_cifar_10_100(data_dir: Path | None = None) -> Dataset:
+    """CIFAR-10 and, after it, half of CIFAR-100, as one data set of 60 classes.
+
+    The labels of CIFAR-10 are 0 to 9, those of CIFAR-100's classes 0 to 49 are 10 to 59; its other classes are left
+    out. Both parts are normalised with the constants of CIFAR-10: one network sees them, and its first task is that.
+    """
+    later = DATASETS["cifar-100"].load(data_dir)
+    train, test = later.y_train < FIRST_CIFAR_100_CLASSES, later.y_test < FIRST_CIFAR_100_CLASSES
+    x_train, x_test = later.x_train[train], later.x_test[test]
+    y_train, y_test = later.y_train[train] + 10, later.y_test[test] + 10
+    # The other half of CIFAR-100 must not stay in memory while CIFAR-10 is read.
+    del later
+    first = DATASETS["cifar-10"].load(data_dir)
+    return replace(
+        first,
+        name="cifar-10-100",
+        x_train=np.concatenate([first.x_train, x_train]),
+        y_train=np.concatenate([first.y_train, y_train]),
+        x_test=np.concatenate([first.x_test, x_test]),
+        y_test=np.concatenate([first.y_test, y_test]),
+    )
+
+
+COMBINED: dict[str, Callable[[Path | None], Dataset]] = {"cifar-10-100": load_cifar_10_100}
+"""Data sets made from those above: they can be loaded by name, but have no files of their own to list or fetch."""
+
+
 @lru_cache(maxsize=1)
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     """A data set by name; `data_dir` is the user's folder, asked first. The last one loaded is kept at hand."""
-    if name not in DATASETS:
-        raise DataError(f"there is no data set {name!r}; there are {', '.join(DATASETS)}")
-    return DATASETS[name].load(data_dir)
+    loaders = {**{each: known.load for each, known in DATASETS.items()}, **COMBINED}
+    if name not in loaders:
+        raise DataError(f"there is no data set {name!r}; there are {', '.join(loaders)}")
+    return loaders[name](data_dir)
 
 
 def list_datasets(data_dir: Path | None = None) -> list[Listing]:

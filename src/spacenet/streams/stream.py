@@ -138,16 +138,24 @@ class Stream(Sequence[Task]):
         return Samples(self._scaled(x[rows]).sub_(mean).div_(std), classes)
 
     @cached_property
-    def _normalisation(self) -> tuple[Tensor, float]:
+    def _normalisation(self) -> tuple[Tensor, Tensor | float]:
         """What to subtract from the inputs and what to divide by. Later tasks must not enter it."""
         y = self.dataset.y_train
         first = self._scaled(self.dataset.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))])
-        constant = first.mean() if self.dataset.mean is None else torch.tensor(self.dataset.mean)
+        constant = first.mean() if self.dataset.mean is None else _per_channel(self.dataset.mean)
         mean = torch.lerp(constant.expand(self.input_shape), first.mean(0), self.centering)
+        if isinstance(self.dataset.std, tuple):
+            return mean, _per_channel(self.dataset.std)
         return mean, self.dataset.std or float((first - mean).square().mean().sqrt()) or 1.0
 
     def _scaled(self, x: Array) -> Tensor:
         return torch.from_numpy(x.astype(np.float32)).mul_(self.dataset.scale)
+
+
+def _per_channel(constants: float | tuple[float, ...]) -> Tensor:
+    """A data set's constants in a shape that goes with its samples: (), or (c, 1, 1) for images (c, h, w)."""
+    values = torch.tensor(constants)
+    return values.reshape(-1, 1, 1) if isinstance(constants, tuple) else values
 
 
 def cut_classes(dataset: Dataset, settings: StreamSettings, classes_per_task: int) -> Cut:

@@ -96,9 +96,7 @@ def learn_task(
         order = torch.randperm(len(data), generator=generator(method.seed, "shuffle", task.index, epoch))
         total, right = torch.zeros(()), torch.zeros(())
         for number, rows in enumerate(order.split(settings.batch_size), 1):
-            batch = Batch(
-                data.x.index_select(0, rows), data.y.index_select(0, rows), rows
-            )  # five times x[rows]'s speed
+            batch = Batch.pick(data, rows)
             output = method.forward(batch)
             loss = method.loss(output, batch)
             optimizer.zero_grad()
