@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types tests format bench clean
+.PHONY: help setup run test lint types tests format bench results clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -41,6 +41,9 @@ format: setup ## Format the code
 
 bench: setup ## Measure speed and memory on this machine (about four minutes, wants it idle)
 	$(BIN)/python -m benchmarks.speed
+
+results: setup ## Make docs/results.md from the figures in benchmarks/results
+	$(BIN)/python -m benchmarks.results page
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

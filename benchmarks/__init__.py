@@ -1,1 +1,1 @@
-"""Measurements of the package's speed and memory; `python -m benchmarks.speed` from the repository's root."""
+"""Measurements: of speed and memory (`python -m benchmarks.speed`), of accuracy (`python -m benchmarks.results`)."""

@@ -155,7 +155,9 @@ def _watch(options: RunOptions) -> Watch:
     if options.quiet:
         return Watch()
     return (
-        BarWatch(console) if console.is_terminal else LineWatch(lambda line: print(line, file=sys.stderr, flush=True))
+        BarWatch(console)
+        if console.is_terminal
+        else LineWatch(lambda line: print(line, file=sys.stderr, flush=True), PLAIN_PAUSE)
     )
 
 

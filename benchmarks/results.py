@@ -1,0 +1,180 @@
+"""docs/results.md: the paper's figures beside ours.
+
+python -m benchmarks.results run NAME …        run these rows of results/rows.toml, keep their figures
+python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
+python -m benchmarks.results page              make docs/results.md from the figures that are kept
+"""
+
+import json
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import tomllib
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from spacenet.cli import main as spacenet
+from spacenet.errors import RunError, SpacenetError
+from spacenet.experiments.run import load_metrics
+from spacenet.experiments.seeds import seed_folders
+from spacenet.training.checkpoint import save_text
+
+HERE = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+INTRODUCTION = """\
+# Results
+
+Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
+percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Told" is the accuracy of the
+same runs if the task were told. Settings are the presets (docs/settings.md) unless the command says otherwise; they were
+chosen on held-out training data. This page is made by `make results` from the figures in `benchmarks/results/`, seed by
+seed.
+"""
+
+Figures = dict[str, Any]
+
+
+def sections() -> list[dict[str, Any]]:
+    """The page's sections and their rows."""
+    return list(tomllib.loads((HERE / "rows.toml").read_text(encoding="utf-8"))["section"])
+
+
+def row_named(name: str) -> dict[str, Any]:
+    rows = {row["name"]: row for section in sections() for row in section["row"]}
+    if name not in rows:
+        raise RunError(f"there is no row {name!r}; there are {', '.join(rows)}")
+    return dict(rows[name])
+
+
+def run(name: str) -> None:
+    """Run a row's command and keep its figures."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / name
+        code = spacenet(["run", *shlex.split(row_named(name)["command"]), "--out", str(folder)])
+        if code:
+            raise RunError(f"{name}: the run ended with exit code {code}")
+        collect(name, folder)
+
+
+def collect(name: str, folder: Path) -> None:
+    """Keep the figures of the finished runs in a folder."""
+    runs = [metrics for each in seed_folders(folder) or [folder] if (metrics := load_metrics(each)) is not None]
+    if not runs:
+        raise RunError(f"{folder} holds no finished run")
+    command = row_named(name)["command"]
+    figures: Figures = {
+        "command": f"spacenet run {command}",
+        "date": date.today().isoformat(),
+        "hardware": runs[0].get("hardware") or _hardware(),
+        "versions": runs[0]["versions"],
+        "evaluated_on": runs[0]["evaluated_on"],
+        "seeds": [_of_seed(metrics) for metrics in sorted(runs, key=lambda m: int(m["seed"]))],
+    }
+    save_text(HERE / f"{name}.json", json.dumps(figures, indent=1) + "\n")
+
+
+def _of_seed(metrics: Figures) -> Figures:
+    return {
+        "seed": metrics["seed"],
+        "acc": metrics["acc"],
+        "bwt": metrics["bwt"],
+        "told": metrics["task_incremental"]["acc"],
+        "matrix": [[round(value, 3) for value in line] for line in metrics["matrix"]],
+        "connections": metrics["connections"],
+        "seconds": round(metrics["seconds"], 1),
+    }
+
+
+def _hardware() -> str:
+    return f"{os.cpu_count()} cores, {platform.machine()}"
+
+
+def page() -> None:
+    """Make docs/results.md."""
+    parts = [INTRODUCTION]
+    for section in sections():
+        found = [(row, _load(row["name"])) for row in section["row"]]
+        parts.append(f"## {section['title']}\n\n{section['text']}\n\n{_table(found)}")
+        if section.get("per_task"):
+            parts.append(_per_task(found))
+        parts.append(_commands(found))
+    save_text(PAGE, "\n".join(parts))
+
+
+def _load(name: str) -> Figures | None:
+    path = HERE / f"{name}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    lines = ["| | ACC | BWT | told | paper ACC | paper BWT | seeds |", "|---|---|---|---|---|---|---|"]
+    for row, figures in found:
+        paper = [_spread(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
+        ours = ["not run yet", "", ""]
+        if figures is not None:
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+        cells = [row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    """Each task's accuracy after the last one, mean over the seeds, and how much it differs from task to task."""
+    rows = [(row, figures) for row, figures in found if figures is not None]
+    tasks = max((len(figures["seeds"][0]["matrix"]) for _, figures in rows), default=0)
+    names = " | ".join(f"task {number}" for number in range(1, tasks + 1))
+    lines = ["Accuracy on each task after the last one:\n"]
+    lines += [f"| | {names} | sd over tasks |", "|---" * (tasks + 2) + "|"]
+    for row, figures in rows:
+        last = [seed["matrix"][-1] for seed in figures["seeds"]]
+        cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
+        lines.append(f"| {row['label']} | {' | '.join(cells)} | {_over_seeds([stdev(line) for line in last])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    lines = []
+    for row, figures in found:
+        measured = f"{figures['date']}, {figures['hardware']}" if figures else "not run yet"
+        lines.append(f"- {row['label']}: `spacenet run {row['command']}` ({measured})")
+    return "\n".join(lines) + "\n"
+
+
+def _over_seeds(values: list[float]) -> str:
+    return _spread(mean(values), *([stdev(values)] if len(values) > 1 else []))
+
+
+def _spread(center: float | None = None, sd: float | None = None) -> str:
+    if center is None:
+        return ""
+    return f"{center:.2f}" if sd is None else f"{center:.2f} ± {sd:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        match arguments:
+            case ["page"]:
+                pass
+            case ["collect", name, folder]:
+                collect(name, Path(folder))
+            case ["run", *names] if names:
+                for name in names:
+                    run(name)
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+        page()
+    except SpacenetError as error:
+        print(f"results: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
