@@ -31,9 +31,9 @@ INTRODUCTION = """\
 
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
 percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Told" is the accuracy of the
-same runs if the task were told. Settings are the presets (docs/settings.md) unless the command says otherwise; they were
-chosen on held-out training data. This page is made by `make results` from the figures in `benchmarks/results/`, seed by
-seed.
+same runs if the task were told. Settings are the presets (docs/settings.md) unless the command says otherwise; they
+were chosen on held-out training data. This page is made by `make results` from the figures in `benchmarks/results/`,
+seed by seed.
 """
 
 Figures = dict[str, Any]

@@ -7,7 +7,8 @@ from torch.optim import Optimizer
 from spacenet.methods.base import Method, MethodSettings
 from spacenet.nets.mlp import mlp
 from spacenet.streams.stream import Stream
-from spacenet.training.loop import Epoch, TrainingSettings, learn_task
+from spacenet.training.loop import Epoch, learn_task
+from spacenet.training.settings import TrainingSettings
 from tests.support import clouds
 
 TRAINING = TrainingSettings(epochs=6, batch_size=10, learning_rate=0.1)

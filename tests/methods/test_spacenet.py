@@ -11,7 +11,8 @@ from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.methods.sparse import SparseMethod
 from spacenet.methods.static_sparse import StaticSparse
 from spacenet.space.ledger import FREE
-from spacenet.training.loop import TrainingSettings, make_optimizer
+from spacenet.training.loop import make_optimizer
+from spacenet.training.settings import TrainingSettings
 from tests.methods.support import CUT, accuracy, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}

@@ -18,7 +18,8 @@ from spacenet.space.ledger import FREE
 from spacenet.space.pack import pack
 from spacenet.space.workspace import Workspace
 from spacenet.streams.stream import Stream
-from spacenet.training.loop import TrainingSettings, learn_task
+from spacenet.training.loop import learn_task
+from spacenet.training.settings import TrainingSettings
 from tests.methods.support import learn
 
 TRAINING = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)

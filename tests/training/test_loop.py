@@ -3,7 +3,8 @@ import torch
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
-from spacenet.training.loop import TrainingSettings, load_optimizer, make_optimizer, optimizer_tensors
+from spacenet.training.loop import load_optimizer, make_optimizer, optimizer_tensors
+from spacenet.training.settings import TrainingSettings
 from tests.methods.support import TRAINING, learn, make, small_stream
 
 

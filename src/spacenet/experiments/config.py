@@ -15,7 +15,7 @@ from spacenet.methods import method_named
 from spacenet.methods.base import MethodSettings
 from spacenet.nets import NetSettings
 from spacenet.streams.stream import StreamSettings
-from spacenet.training.loop import TrainingSettings
+from spacenet.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)

@@ -42,17 +42,19 @@ class Record:
         tasks = [TaskRecord(**{**t, "layers": [Layer(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
         return cls(facts["untrained"], facts["matrix"], facts["task_incremental"], tasks)
 
-    def metrics(self, config: RunConfig, stopped: str | None = None) -> dict[str, Any]:
+    def metrics(self, config: RunConfig, hardware: str, stopped: str | None = None) -> dict[str, Any]:
         """The content of metrics.json."""
         done = self.tasks[: len(self.matrix)]
         metrics: dict[str, Any] = {
             "stream": config.stream,
             "method": config.method,
             "seed": config.seed,
+            "net": config.net.net,
             "evaluated_on": "held-out training data" if config.data.validation else "test set",
             "tasks_learned": len(done),
             "stopped": stopped,
             "seconds": sum(task.seconds for task in self.tasks),
+            "hardware": hardware,
         }
         if done:
             restricted = scores(self.task_incremental, self.untrained)

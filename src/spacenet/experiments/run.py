@@ -23,7 +23,9 @@ from spacenet.methods.base import Method
 from spacenet.metrics import accuracies
 from spacenet.nets import build_net
 from spacenet.streams import Stream, make_stream
+from spacenet.training.augment import check_images
 from spacenet.training.checkpoint import in_section, load_tensors, save_tensors, save_text, section
+from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
@@ -32,13 +34,15 @@ MODEL_FORMAT = 1
 
 def check(config: RunConfig) -> None:
     """Raise what is wrong with a config, before anything is written: its data, its cut, its settings."""
-    _prepare(config)
+    _prepare(config, find_hardware(config.training).device)
 
 
-def _prepare(config: RunConfig) -> tuple[Stream, Method, list[str]]:
+def _prepare(config: RunConfig, device: torch.device) -> tuple[Stream, Method, list[str]]:
     stream = make_stream(config.stream, config.data)
     blueprint = build_net(config.net, stream.input_shape)
-    method = method_named(config.method)(blueprint, config.options, config.seed)
+    if config.training.augment:
+        check_images(stream.input_shape)
+    method = method_named(config.method)(blueprint, config.options, config.seed, device)
     return stream, method, method.check(stream)
 
 
@@ -66,13 +70,15 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
 class Run:
     """A run in its folder, at the point where it stopped last."""
 
-    def __init__(self, folder: Path, watches: Sequence[Watch] = ()) -> None:
+    def __init__(self, folder: Path, watches: Sequence[Watch] = (), hardware: Hardware | None = None) -> None:
+        """`hardware` is given where several processes share the run; only the one that leads writes and watches."""
         self.folder, self.config = folder, load_config(folder)
-        self.watches = [*watches, LogWatch(folder / LOG)]
         torch.set_num_threads(self.config.training.threads)
-        self.stream, self.method, self.warnings = _prepare(self.config)
+        self.hardware = hardware or find_hardware(self.config.training)
+        self.watches = [*watches, LogWatch(folder / LOG)] if self.hardware.leads else []
+        self.stream, self.method, self.warnings = _prepare(self.config, self.hardware.device)
         self.tests = [task.test for task in self.stream]
-        self.test_x = torch.cat([test.x for test in self.tests])
+        self.test_x = torch.cat([test.x for test in self.tests]).to(self.hardware.device)
         self.record = Record()
         self.start: Position | None = None
         if (folder / STATE).is_file():
@@ -93,7 +99,8 @@ class Run:
             raise
         finally:
             self._tell(lambda watch: watch.close())
-        (self.folder / STATE).unlink(missing_ok=True)
+        if self.hardware.leads:
+            (self.folder / STATE).unlink(missing_ok=True)
         return metrics
 
     def _learn(self, index: int) -> None:
@@ -113,7 +120,15 @@ class Run:
             self._tell(lambda watch: watch.epoch(epoch))
             self._save(epoch.epoch + 1, optimizer)
 
-        learn_task(self.method, task, self.config.training, start=self.start, on_batch=on_batch, on_epoch=on_epoch)
+        learn_task(
+            self.method,
+            task,
+            self.config.training,
+            hardware=self.hardware,
+            start=self.start,
+            on_batch=on_batch,
+            on_epoch=on_epoch,
+        )
         self.start = None
         row, restricted = self._evaluate()
         self.record.matrix.append(row)
@@ -130,6 +145,8 @@ class Run:
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
         """Save the state; an optimiser is given in the middle of a task."""
+        if not self.hardware.leads:
+            return
         tensors = in_section("model", self.method.model())
         tensors |= in_section("memory", {str(task): rows for task, rows in self.method.memory.rows.items()})
         if optimizer is not None:
@@ -154,11 +171,13 @@ class Run:
             "method": self.config.method,
             "seed": self.config.seed,
             "labels": [str(label) for task in self.stream[: len(self.record.matrix)] for label in task.labels],
-            "hidden": list(self.config.net.hidden),
+            "net": dataclasses.asdict(self.config.net),
             "input_shape": list(self.stream.input_shape),
         }
+        metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
+        if not self.hardware.leads:
+            return metrics
         save_tensors(self.folder / MODEL, self.method.model(), facts)
-        metrics = self.record.metrics(self.config, stopped)
         save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
         self._tell(lambda watch: watch.end(metrics))
         return metrics

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from spacenet.methods.memory import Memory
-from spacenet.space.blueprint import Blueprint
+from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Stream, Task
 
 PREDICT_BATCH = 2048
@@ -45,7 +45,12 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows)
+        return cls.made(data.x.index_select(0, rows), data, rows)
+
+    @classmethod
+    def made(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
+        """These rows of the data, with inputs made from theirs."""
+        return cls(x, data.y.index_select(0, rows), rows)
 
 
 @dataclass(frozen=True)
@@ -68,9 +73,11 @@ class Method(ABC):
     strategy: ClassVar[str]
     """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
+    steps_alike: ClassVar[bool] = True
+    """Whether all steps of a task do the same with other numbers, so that a GPU can record one and replay it."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
-        self.blueprint, self.settings, self.seed = blueprint, settings, seed
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
+        self.blueprint, self.settings, self.seed, self.device = blueprint, settings, seed, device
         self.memory = Memory()
         self.tasks_learned = 0
 
@@ -93,6 +100,10 @@ class Method(ABC):
     @abstractmethod
     def parameters(self) -> list[nn.Parameter]:
         """What the optimiser may change during this task."""
+
+    def statistics(self) -> list[Tensor]:
+        """What `forward` changes by itself (batch norm's means); processes that share a batch average it."""
+        return []
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
@@ -128,7 +139,7 @@ class Method(ABC):
 
     def predict_all(self, x: Tensor) -> Tensor:
         """`predict` for any number of samples, in bounded memory."""
-        return torch.cat([self.predict(part) for part in x.split(PREDICT_BATCH)])
+        return torch.cat([self.predict(part.to(self.device)).cpu() for part in x.split(PREDICT_BATCH)])
 
     @abstractmethod
     def layers(self) -> list[Layer]:

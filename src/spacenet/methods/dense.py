@@ -7,15 +7,15 @@ from torch import Tensor, nn
 
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.seeding import generator
-from spacenet.space.blueprint import FRESH, Blueprint
+from spacenet.space.blueprint import CPU, FRESH, Blueprint
 from spacenet.streams.stream import Samples, Task
 
 
 class DenseMethod(Method):
     """Trains every weight on every task. Outputs appear with their classes."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
-        super().__init__(blueprint, settings, seed)
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
+        super().__init__(blueprint, settings, seed, device)
         self.values: dict[str, nn.Parameter] = {}
         self.fresh: dict[str, Tensor] = {}
         self.build()
@@ -26,13 +26,16 @@ class DenseMethod(Method):
         size = {population.name: population.size for population in self.blueprint.populations}
         for link in self.blueprint.links:
             sources, targets = size[link.source], size[link.target]
-            self.values[link.name] = nn.Parameter(link.initial((targets, sources), sources, targets, rng))
+            self._set(link.name, link.initial((targets, sources), sources, targets, rng))
         for population in self.blueprint.populations:
             for key, value in population.keys().items():
-                initial = torch.full((population.size,), value.initial)
-                self.values[key] = nn.Parameter(initial, requires_grad=value.trained)
+                self._set(key, torch.full((population.size,), value.initial), trained=value.trained)
             if any(not value.trained for value in population.unit_values):
-                self.fresh[population.name + FRESH] = torch.zeros(0)  # all units follow the batch's statistics
+                # Empty: all units follow the batch's statistics.
+                self.fresh[population.name + FRESH] = torch.zeros(0, dtype=torch.bool)
+
+    def _set(self, name: str, value: Tensor, trained: bool = True) -> None:
+        self.values[name] = nn.Parameter(value.to(self.device), requires_grad=trained)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.add_outputs(len(task.classes))
@@ -42,15 +45,18 @@ class DenseMethod(Method):
         output, rng = self.blueprint.output, generator(self.seed, "outputs", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target == output.name:
-                old = self.values[link.name].data
+                old = self.values[link.name].data.cpu()
                 sources = old.shape[1]
                 new = link.initial((count, sources), sources, count, rng)
-                self.values[link.name] = nn.Parameter(torch.cat([old, new]))
+                self._set(link.name, torch.cat([old, new]))
         for key in output.keys():
-            self.values[key] = nn.Parameter(torch.cat([self.values[key].data, torch.zeros(count)]))
+            self._set(key, torch.cat([self.values[key].data.cpu(), torch.zeros(count)]))
 
     def parameters(self) -> list[nn.Parameter]:
         return [value for value in self.values.values() if value.requires_grad]
+
+    def statistics(self) -> list[Tensor]:
+        return [value.data for value in self.values.values() if not value.requires_grad]
 
     def forward(self, batch: Batch) -> Tensor:
         return self.blueprint.forward({**self.values, **self.fresh}, batch.x)
@@ -73,7 +79,7 @@ class DenseMethod(Method):
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         for name, value in self.values.items():
-            self.values[name] = nn.Parameter(tensors[f"values/{name}"].clone(), requires_grad=value.requires_grad)
+            self._set(name, tensors[f"values/{name}"].clone(), value.requires_grad)
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         """The model holds the task's outputs already."""

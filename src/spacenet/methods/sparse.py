@@ -7,6 +7,7 @@ commit → reserve → pack.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.option_types import Flag
 from spacenet.seeding import generator
 from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
-from spacenet.space.blueprint import Blueprint
+from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.ledger import FREE, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.reservation import reserve
@@ -68,8 +69,8 @@ class SparseMethod(Method):
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int) -> None:
-        super().__init__(blueprint, settings, seed)
+    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
+        super().__init__(blueprint, settings, seed, device)
         self.ledger = Ledger(blueprint)
         self.workspace: Workspace | None = None
         self.drives: Mapping[str, Tensor] = {}
@@ -127,13 +128,17 @@ class SparseMethod(Method):
         selection = select(self.ledger, demand, torch.tensor(task.classes), rng)
         new = allocate(self.ledger, demand, selection, task.index, rng)
         self.ledger.grow(self.blueprint.output.name, len(task.classes))
-        self._enter(
-            Workspace(self.ledger, selection, new, outputs=self._outputs(task), whole=self.settings.whole), data
-        )
+        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
 
-    def _outputs(self, task: Task) -> Tensor:
-        """The outputs that take part in training the task."""
-        return torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop)
+    def _form(self, task: Task, data: Samples) -> dict[str, Any]:
+        """What a workspace needs to know besides the task's units and connections."""
+        return {
+            "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
+            "whole": self.settings.whole,
+            # The activations of constant feature maps for all samples would fill the memory.
+            "fixed": data.fixed and not self.blueprint.convolves,
+            "device": self.device,
+        }
 
     def _enter(self, workspace: Workspace, data: Samples) -> None:
         self.workspace, self.drives = workspace, workspace.constants.drives(data.x)
@@ -141,6 +146,9 @@ class SparseMethod(Method):
 
     def parameters(self) -> list[nn.Parameter]:
         return self._at_work().parameters()
+
+    def statistics(self) -> list[Tensor]:
+        return [each for part in self._at_work().populations.values() for each in part.statistics.values()]
 
     def forward(self, batch: Batch) -> Tensor:
         drives = {name: drive.index_select(0, batch.rows) for name, drive in self.drives.items()}
@@ -168,7 +176,7 @@ class SparseMethod(Method):
 
     def predict(self, x: Tensor) -> Tensor:
         if self._pack is None:
-            self._pack = pack(self.ledger)
+            self._pack = pack(self.ledger, self.device)
         return self._pack(x)
 
     def layers(self) -> list[Layer]:
@@ -199,8 +207,7 @@ class SparseMethod(Method):
         return self._at_work().tensors(self.tasks_learned)
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        outputs, whole = self._outputs(task), self.settings.whole
-        self._enter(Workspace.reopened(self.ledger, tensors, outputs=outputs, whole=whole), data)
+        self._enter(Workspace.reopened(self.ledger, tensors, **self._form(task, data)), data)
 
     def _at_work(self) -> Workspace:
         assert self.workspace is not None, "no task is being learned"

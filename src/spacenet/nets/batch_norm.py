@@ -27,16 +27,24 @@ def normalise(values: Values, population: str, h: Tensor, name: str = "norm") ->
     """
     scale, shift, mean, var = (values[f"{population}.{name}.{part}"] for part in ("scale", "shift", "mean", "var"))
     fresh = values.get(population + FRESH)
-    if fresh is None or not len(fresh):
-        training = fresh is not None
+    count = h.numel() // max(1, h.shape[1])
+    if fresh is None or not len(fresh) or count < 2:  # one value has no spread that it could be measured by
+        training = fresh is not None and count > 1
         return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=MOMENTUM, eps=EPSILON)
+    if h.is_cuda:
+        from spacenet.nets.batch_norm_cuda import partly_fresh
+
+        return partly_fresh(h, scale, shift, mean, var, fresh)
     others = [0, *range(2, h.dim())]
-    batch_var, batch_mean = torch.var_mean(h, others, correction=0)
-    with torch.no_grad():
-        count = h.numel() // max(1, h.shape[1])
-        mean += MOMENTUM * fresh * (batch_mean - mean)
-        var += MOMENTUM * fresh * (batch_var * (count / max(1, count - 1)) - var)
-    used_mean = torch.where(fresh > 0, batch_mean, mean)
-    factor = scale * torch.rsqrt(torch.where(fresh > 0, batch_var, var) + EPSILON)
+    batch_var, batch_mean = torch.var_mean(h.float(), others, correction=0)
+    update(mean, var, batch_mean.detach(), batch_var.detach(), fresh, count)
+    used_mean = torch.where(fresh, batch_mean, mean)
+    factor = scale * torch.rsqrt(torch.where(fresh, batch_var, var) + EPSILON)
     shape = (1, -1, *([1] * (h.dim() - 2)))
-    return h * factor.view(shape) + (shift - used_mean * factor).view(shape)
+    return (h * factor.view(shape) + (shift - used_mean * factor).view(shape)).to(h.dtype)
+
+
+def update(mean: Tensor, var: Tensor, batch_mean: Tensor, batch_var: Tensor, fresh: Tensor, count: int) -> None:
+    """Bring the fresh units' running statistics up to date, in place."""
+    mean += MOMENTUM * fresh * (batch_mean - mean)
+    var += MOMENTUM * fresh * (batch_var * (count / (count - 1)) - var)

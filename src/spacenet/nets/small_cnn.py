@@ -7,14 +7,20 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from spacenet.errors import SettingsError
 from spacenet.nets.batch_norm import norm_values, normalise
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, connect
+from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
 
 
 def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64), linear: int = 512) -> Blueprint:
     """Describe the network for images of (channels, height, width); max pooling follows every second convolution."""
     channels, height, width = image
     halvings = len(maps) // 2
+    if not maps or min(height, width) >> halvings < 1:
+        raise SettingsError(
+            f"hidden: {len(maps)} convolutions halve images of {height}×{width} {halvings} times; "
+            "give one or more, as many as the images allow, and last the linear layer"
+        )
     positions = (height >> halvings) * (width >> halvings)
     names = [f"conv{i}" for i in range(1, len(maps) + 1)]
     populations = (
@@ -28,7 +34,7 @@ def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64
     classify = Link("linear-output", "linear", "output")
 
     def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
-        h = x
+        h = as_images(x)
         for number, link in enumerate(convolutions, 1):
             h = torch.relu(normalise(values, link.target, connect(values, link, h, tap)))
             if number % 2 == 0:

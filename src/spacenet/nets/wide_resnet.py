@@ -9,11 +9,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
 from spacenet.nets.batch_norm import norm_values, normalise
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, connect
+from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
 
 GROUPS = 3
 
@@ -50,15 +49,14 @@ def wide_resnet(channels: int, depth: int = 28, widen: int = 10, stem: int = 16)
     links = [first, *(link for b in blocks for link in (b.first, b.second, b.shortcut) if link is not None), classify]
 
     def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
-        stream = connect(values, first, x, tap)
+        stream = connect(values, first, as_images(x), tap)
         for block in blocks:
             h = torch.relu(normalise(values, block.source, stream, block.inner))
             inner = torch.relu(normalise(values, block.inner, connect(values, block.first, h, tap)))
             kept = stream if block.shortcut is None else connect(values, block.shortcut, h, tap)
             stream = kept + connect(values, block.second, inner, tap)
         h = torch.relu(normalise(values, last_stream, stream, "last"))
-        pooled = F.adaptive_avg_pool2d(h, 1)
-        return connect(values, classify, pooled, tap) + values["output.bias"]
+        return connect(values, classify, h.mean((2, 3)), tap) + values["output.bias"]
 
     return Blueprint(tuple(populations), tuple(links), forward)
 

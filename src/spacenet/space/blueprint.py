@@ -22,6 +22,7 @@ from torch.nn import functional as F
 DRIVE = ".drive"
 FRESH = ".fresh"
 Values = Mapping[str, Tensor]
+CPU = torch.device("cpu")
 Tap = Callable[[str, Tensor], None]
 """Called with a link's name and the activations that enter it."""
 
@@ -97,6 +98,16 @@ class Blueprint:
     @property
     def hidden(self) -> tuple[Population, ...]:
         return self.populations[1:-1]
+
+    @property
+    def convolves(self) -> bool:
+        """Whether units are feature maps somewhere, each with as many activations as it has positions."""
+        return any(len(link.kernel) == 2 for link in self.links)
+
+
+def as_images(x: Tensor) -> Tensor:
+    """(n, c, h, w), also from images without channels."""
+    return x if x.dim() == 4 else x.unsqueeze(1)
 
 
 def connect(values: Values, link: Link, h: Tensor, tap: Tap | None) -> Tensor:

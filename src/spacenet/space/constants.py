@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import DRIVE, connect
+from spacenet.space.blueprint import CPU, DRIVE, connect
 from spacenet.space.cut import Units, block, cut
 from spacenet.space.ledger import Ledger
 
@@ -15,16 +15,16 @@ CHUNK = 2048
 class Constants:
     """A frozen network of the constant units. Its *drive* is what they add to each link's units in the workspace."""
 
-    def __init__(self, ledger: Ledger, constant: Units, live: Units) -> None:
+    def __init__(self, ledger: Ledger, constant: Units, live: Units, device: torch.device = CPU) -> None:
         self.forward = ledger.blueprint.forward
-        self.values = cut(ledger, constant)
+        self.values = {name: value.to(device) for name, value in cut(ledger, constant).items()}
         self.feeds: dict[str, Tensor] = {}
         self.links = {link.name: link for link in ledger.blueprint.links}
         for link in ledger.blueprint.links:
             if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
                 feed = block(ledger, link, {link.source: constant[link.source], link.target: live[link.target]})
                 if bool(feed.any()):
-                    self.feeds[link.name] = feed
+                    self.feeds[link.name] = feed.to(device)
 
     def drives(self, x: Tensor) -> dict[str, Tensor]:
         """The drives for all samples, computed once; they enter the workspace's `Values` batch by batch."""

@@ -25,9 +25,16 @@ class LinkInTraining:
         """Frozen weights and the task's own together."""
         return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
 
+    def to(self, device: torch.device) -> "LinkInTraining":
+        """The same on a device. What rewiring alone needs stays here."""
+        self.frozen, self.place, self.importance = (t.to(device) for t in (self.frozen, self.place, self.importance))
+        self.value = nn.Parameter(self.value.data.to(device))
+        return self
+
     def ends(self) -> tuple[Tensor, Tensor]:
         """Targets and sources of the task's connections, as places in the block."""
-        return self.place // self.shape[1], self.place % self.shape[1]
+        place = self.place.cpu()
+        return place // self.shape[1], place % self.shape[1]
 
 
 @dataclass
@@ -57,10 +64,19 @@ class UnitsInTraining:
             else:
                 part.statistics[key] = part.frozen[key].clone()
         if part.statistics:
-            part.fresh = torch.zeros(len(live)).index_fill_(0, selected, 1.0)
+            part.fresh = torch.zeros(len(live), dtype=torch.bool).index_fill_(0, selected, True)
             if len(selected) == len(live):
-                part.fresh = torch.zeros(0)  # all of them: `normalise` then takes its fast path
+                part.fresh = torch.zeros(0, dtype=torch.bool)  # all of them: `normalise` then takes its fast path
         return part
+
+    def to(self, device: torch.device) -> "UnitsInTraining":
+        """The same on a device."""
+        self.selected = self.selected.to(device)
+        for values in (self.frozen, self.statistics):
+            values.update({key: value.to(device) for key, value in values.items()})
+        self.own = {key: nn.Parameter(own.data.to(device)) for key, own in self.own.items()}
+        self.fresh = None if self.fresh is None else self.fresh.to(device)
+        return self
 
     def values(self, training: bool) -> dict[str, Tensor]:
         """The unit values at this moment."""
@@ -72,12 +88,12 @@ class UnitsInTraining:
 
     def of_selected(self) -> dict[str, Tensor]:
         """The values of the selected units, without gradients: what the task leaves in the ledger."""
-        values = {key: own.detach() for key, own in self.own.items()}
-        return values | {key: statistic[self.selected] for key, statistic in self.statistics.items()}
+        values = {key: own.detach().cpu() for key, own in self.own.items()}
+        return values | {key: statistic[self.selected].cpu() for key, statistic in self.statistics.items()}
 
     def load(self, values: Mapping[str, Tensor]) -> None:
         """Take back what `of_selected` gave."""
         for key, own in self.own.items():
             own.data.copy_(values[key])
         for key, statistic in self.statistics.items():
-            statistic.index_copy_(0, self.selected, values[key])
+            statistic.index_copy_(0, self.selected, values[key].to(statistic.device))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Forward
+from spacenet.space.blueprint import CPU, Forward
 from spacenet.space.cut import Units, cut, marks, numbers, upstream
 from spacenet.space.ledger import Ledger
 
@@ -24,8 +24,10 @@ class Pack:
             return self.forward(self.values, x)
 
 
-def pack(ledger: Ledger) -> Pack:
+def pack(ledger: Ledger, device: torch.device = CPU) -> Pack:
+    """Pack what the ledger holds, to predict on a device."""
     blueprint = ledger.blueprint
     ends = {p.name: torch.arange(ledger.size(p.name)) for p in (blueprint.input, blueprint.output)}
     units = numbers(upstream(ledger, marks(ledger, ends)))
-    return Pack(blueprint.forward, units, cut(ledger, units))
+    values = {name: value.to(device) for name, value in cut(ledger, units).items()}
+    return Pack(blueprint.forward, units, values)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from spacenet.space.blueprint import Link, Values
+from spacenet.space.blueprint import CPU, Link, Values
 from spacenet.space.constants import Constants
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, upstream
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
@@ -22,7 +22,15 @@ class Workspace:
     """One task's network, from allocation to commit."""
 
     def __init__(
-        self, ledger: Ledger, selection: Units, new: Mapping[str, Connections], *, outputs: Tensor, whole: bool = False
+        self,
+        ledger: Ledger,
+        selection: Units,
+        new: Mapping[str, Connections],
+        *,
+        outputs: Tensor,
+        whole: bool = False,
+        fixed: bool = True,
+        device: torch.device = CPU,
     ) -> None:
         """Cut the workspace out of the ledger.
 
@@ -30,18 +38,20 @@ class Workspace:
         new        its connections
         outputs    the output units that take part: the task's own, or all so far when old data is replayed
         whole      hold every unit of the network instead of the live ones: the masked dense form, for comparison
+        fixed      inputs do not vary, so units that depend on frozen weights alone may stay outside as constants
+        device     where it computes; the ledger stays where it is
         """
-        self.ledger, self.selection = ledger, selection
-        self.units, constant = self._live(outputs, whole)
-        self.constants = Constants(ledger, constant, self.units)
+        self.ledger, self.selection, self.device = ledger, selection, device
+        self.units, constant = self._live(outputs, whole, fixed)
+        self.constants = Constants(ledger, constant, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
-        self.training = {link.name: self._open(link, new[link.name]) for link in ledger.blueprint.links}
+        self.training = {link.name: self._open(link, new[link.name]).to(device) for link in ledger.blueprint.links}
         self.populations = {
-            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name])
+            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name]).to(device)
             for p in ledger.blueprint.populations
         }
 
-    def _live(self, outputs: Tensor, whole: bool) -> tuple[Units, Units]:
+    def _live(self, outputs: Tensor, whole: bool, fixed: bool) -> tuple[Units, Units]:
         """The units that the workspace must hold, and the constant ones that feed them from outside."""
         blueprint = self.ledger.blueprint
         inputs = marks(self.ledger, {blueprint.input.name: torch.arange(self.ledger.size(blueprint.input.name))})
@@ -51,6 +61,8 @@ class Workspace:
         selected = marks(self.ledger, self.selection)
         ends = marks(self.ledger, self.selection | {blueprint.output.name: outputs})
         needed = upstream(self.ledger, ends)
+        if not fixed:
+            return numbers(needed), numbers(inputs)
         changing = downstream(self.ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
         live = {name: needed[name] & changing[name] | ends[name] for name in needed}
         constant = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
@@ -98,15 +110,18 @@ class Workspace:
             training.importance += gain if gain.dim() == 1 else gain.flatten(1).sum(1)
 
     def importance(self, population: str) -> Tensor:
-        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones)."""
+        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones).
+
+        On the processor, where a sum has a fixed order.
+        """
         total = torch.zeros(len(self.units[population]))
         is_input = population == self.ledger.blueprint.input.name
         for training in self.training.values():
             target, source = training.ends()
             if is_input and training.link.source == population:
-                total.index_add_(0, source, training.importance)
+                total.index_add_(0, source, training.importance.cpu())
             elif training.link.target == population:
-                total.index_add_(0, target, training.importance)
+                total.index_add_(0, target, training.importance.cpu())
         return total[self.selected[population]]
 
     def rewire(self, fraction: float) -> dict[str, Tensor]:
@@ -119,11 +134,10 @@ class Workspace:
             link = training.link
             if link.target == self.ledger.blueprint.output.name:
                 continue
-            gone = drop(training.importance, fraction)
+            place = training.place.cpu()
+            gone = drop(training.importance.cpu(), fraction)
             training.importance[gone] = 0.0
-            taken = (
-                training.taken.flatten().index_fill(0, training.place, True).index_fill_(0, training.place[gone], False)
-            )
+            taken = training.taken.flatten().index_fill(0, place, True).index_fill_(0, place[gone], False)
             targets, sources = self.selected[link.target], self.selected[link.source]
             target, source = grow(
                 self.importance(link.source),
@@ -131,7 +145,8 @@ class Workspace:
                 taken.view(training.shape)[targets][:, sources],
                 len(gone),
             )
-            training.place[gone] = targets[target] * training.shape[1] + sources[source]
+            place[gone] = targets[target] * training.shape[1] + sources[source]
+            training.place.copy_(place)
             training.value.data[gone] = 0.0
             moved[name] = gone
         return moved
@@ -145,7 +160,7 @@ class Workspace:
                 self.units[training.link.source][source].int(),
                 self.units[training.link.target][target].int(),
                 torch.full((len(source),), task, dtype=torch.int16),
-                training.value.detach().clone(),
+                training.value.detach().cpu().clone(),
             )
         return result
 
@@ -162,17 +177,26 @@ class Workspace:
         tensors = {f"selection/{name}": chosen for name, chosen in self.selection.items()}
         for name, connections in self.connections(task).items():
             tensors |= connections.tensors(f"links/{name}/")
-            tensors[f"importance/{name}"] = self.training[name].importance
+            tensors[f"importance/{name}"] = self.training[name].importance.cpu()
         for part in self.populations.values():
             tensors |= {f"units/{key}": values for key, values in part.of_selected().items()}
         return tensors
 
     @classmethod
-    def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], *, outputs: Tensor, whole: bool) -> "Workspace":
+    def reopened(
+        cls,
+        ledger: Ledger,
+        tensors: Mapping[str, Tensor],
+        *,
+        outputs: Tensor,
+        whole: bool = False,
+        fixed: bool = True,
+        device: torch.device = CPU,
+    ) -> "Workspace":
         """The workspace that `tensors` was taken from."""
         selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.populations}
         new = {link.name: Connections.load(tensors, f"links/{link.name}/") for link in ledger.blueprint.links}
-        workspace = cls(ledger, selection, new, outputs=outputs, whole=whole)
+        workspace = cls(ledger, selection, new, outputs=outputs, whole=whole, fixed=fixed, device=device)
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
         for part in workspace.populations.values():

@@ -60,6 +60,11 @@ class Samples:
 
     x: Tensor
     y: Tensor
+    fixed: bool = True
+    """Whether an input looks the same in every epoch, so that what depends on it alone can be computed once."""
+
+    def to(self, device: torch.device) -> "Samples":
+        return Samples(self.x.to(device), self.y.to(device), self.fixed)
 
     def __len__(self) -> int:
         return len(self.y)

@@ -2,50 +2,20 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.errors import RunError, SettingsError
-from spacenet.methods.base import Batch, Method
+from spacenet.errors import RunError
+from spacenet.methods.base import Method
 from spacenet.seeding import generator
-from spacenet.streams.stream import Task
-
-
-@dataclass(frozen=True)
-class TrainingSettings:
-    """How a task is trained."""
-
-    epochs: int = 4
-    """Passes over the task's data."""
-    batch_size: int = 128
-    """Samples per step."""
-    learning_rate: float = 0.01
-    """Step size."""
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    """The optimiser."""
-    momentum: float = 0.0
-    """Momentum of SGD."""
-    weight_decay: float = 0.0
-    """Decay of the weights that the task may change."""
-    threads: int = 1
-    """Processor threads of one run. More may change the last bits of a result."""
-
-    def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch_size", 1), ("threads", 1)):
-            if getattr(self, name) < least:
-                raise SettingsError(
-                    f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need {least} or more)"
-                )
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
-            raise SettingsError(f"learning-rate: {self.learning_rate} is not a step size (need more than 0)")
-        if not 0 <= self.momentum < 1:
-            raise SettingsError(f"momentum: {self.momentum} is out of range (need 0 ≤ momentum < 1)")
-        if self.weight_decay < 0:
-            raise SettingsError(f"weight-decay: {self.weight_decay} is negative")
+from spacenet.streams.stream import Samples, Task
+from spacenet.training.augment import CropAndFlip
+from spacenet.training.hardware import Hardware
+from spacenet.training.settings import TrainingSettings
+from spacenet.training.step import RecordedStep, Step
 
 
 @dataclass(frozen=True)
@@ -74,6 +44,7 @@ def learn_task(
     task: Task,
     settings: TrainingSettings,
     *,
+    hardware: Hardware | None = None,
     start: Position | None = None,
     on_batch: Callable[[int, int], None],
     on_epoch: Callable[[Epoch, Optimizer], None],
@@ -82,7 +53,8 @@ def learn_task(
 
     `on_batch` is told the batches done and all batches of the task; `on_epoch` may save what it is given.
     """
-    data = method.training_data(task)
+    hardware = hardware or Hardware()
+    data = replace(method.training_data(task).to(hardware.device), fixed=not settings.augment)
     if start is None:
         method.begin_task(task, data)
     else:
@@ -91,39 +63,45 @@ def learn_task(
     if start is not None:
         load_optimizer(optimizer, start.optimizer)
     epochs, batches = method.epochs(settings.epochs), math.ceil(len(data) / settings.batch_size)
+    augment = CropAndFlip(data) if settings.augment else None
+    step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         order = torch.randperm(len(data), generator=generator(method.seed, "shuffle", task.index, epoch))
-        total, right = torch.zeros(()), torch.zeros(())
-        for number, rows in enumerate(order.split(settings.batch_size), 1):
-            batch = Batch.pick(data, rows)
-            output = method.forward(batch)
-            loss = method.loss(output, batch)
-            optimizer.zero_grad()
-            loss.backward()
-            method.step(optimizer)
-            total += loss.detach() * len(rows)
-            right += (output.detach().argmax(1) == method.target(batch)).sum()
+        if augment is not None:
+            augment.draw(generator(method.seed, "augment", task.index, epoch))
+        for number, rows in enumerate(order.to(hardware.device).split(settings.batch_size), 1):
+            step(rows)
             on_batch(epoch * batches + number, epochs * batches)
+        hardware.average(method.statistics())
+        loss, right = step.figures()
         method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
         if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.param_groups[0]["params"]}:
             optimizer = make_optimizer(method, settings)
-        if not math.isfinite(float(total)):
+            step = make_step(method, data, optimizer, hardware, augment)
+        if not math.isfinite(loss):
             raise RunError(
-                f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {float(total)}. "
+                f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}. "
                 "A smaller --learning-rate usually helps."
             )
-        report = Epoch(task.index, epoch, epochs, float(total) / len(data), 100 * float(right) / len(data))
-        on_epoch(report, optimizer)
+        on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * right), optimizer)
     method.end_task(task)
 
 
+def make_step(
+    method: Method, data: Samples, optimizer: Optimizer, hardware: Hardware, augment: CropAndFlip | None = None
+) -> Step:
+    """The step in the form that suits the hardware and the method."""
+    kind = RecordedStep if hardware.graphs and method.steps_alike else Step
+    return kind(method, data, optimizer, hardware, augment)
+
+
 def make_optimizer(method: Method, settings: TrainingSettings) -> Optimizer:
+    parameters, decay = method.parameters(), settings.weight_decay
     if settings.optimizer == "adam":
-        return torch.optim.Adam(method.parameters(), settings.learning_rate, weight_decay=settings.weight_decay)
-    return torch.optim.SGD(
-        method.parameters(), settings.learning_rate, settings.momentum, weight_decay=settings.weight_decay
-    )
+        on_gpu = any(parameter.is_cuda for parameter in parameters)  # there its step counter must not leave the GPU
+        return torch.optim.Adam(parameters, settings.learning_rate, weight_decay=decay, capturable=on_gpu)
+    return torch.optim.SGD(parameters, settings.learning_rate, settings.momentum, weight_decay=decay)
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

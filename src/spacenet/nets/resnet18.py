@@ -1,0 +1,51 @@
+"""ResNet-18 for small images (He et al. 2016): a 3×3 stem, four stages of two blocks, norm after each convolution.
+
+Feature maps that an addition joins are one population: each stage has a *stream*, and each block a population of its
+own between its two convolutions. What enters a stream is normalised before it is added, once for each link to it.
+"""
+
+import torch
+from torch import Tensor
+
+from spacenet.nets.batch_norm import norm_values, normalise
+from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
+
+STAGES, BLOCKS = 4, 2
+
+
+def resnet18(channels: int, width: int = 64) -> Blueprint:
+    """Describe the network for images of so many channels; the first stage has `width` maps, each next twice it."""
+    stem = Link("input-stage1", "input", "stage1", kernel=(3, 3))
+    blocks = [_block(stage, number) for stage in range(1, STAGES + 1) for number in range(1, BLOCKS + 1)]
+    classify = Link(f"stage{STAGES}-output", f"stage{STAGES}", "output")
+    links = (stem, *(link for block in blocks for link in block if link is not None), classify)
+    populations = [Population("input", channels, unit_values=())]
+    for stage in range(1, STAGES + 1):
+        name, size = f"stage{stage}", width << (stage - 1)
+        entering = [norm_values(link.source) for link in links if link.target == name]
+        populations.append(Population(name, size, sum(entering, ()), group=name))
+        populations += [Population(f"{name}.{n}", size, norm_values(), group=name) for n in range(1, BLOCKS + 1)]
+    populations.append(Population("output", 0))
+
+    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
+        def enter(link: Link, h: Tensor) -> Tensor:
+            norm = link.source if "." not in link.target else "norm"
+            return normalise(values, link.target, connect(values, link, h, tap), norm)
+
+        stream = torch.relu(enter(stem, as_images(x)))
+        for first, second, shortcut in blocks:
+            inner = torch.relu(enter(first, stream))
+            stream = torch.relu(enter(second, inner) + (stream if shortcut is None else enter(shortcut, stream)))
+        return connect(values, classify, stream.mean((2, 3)), tap) + values["output.bias"]
+
+    return Blueprint(tuple(populations), links, forward)
+
+
+def _block(stage: int, number: int) -> tuple[Link, Link, Link | None]:
+    """Its two convolutions, and the shortcut where it leads from one stage to the next."""
+    target, inner = f"stage{stage}", f"stage{stage}.{number}"
+    opens = number == 1 and stage > 1
+    source, stride = (f"stage{stage - 1}", 2) if opens else (target, 1)
+    shortcut = Link(f"{source}-{target}", source, target, kernel=(1, 1), stride=stride) if opens else None
+    first = Link(f"{source}-{inner}", source, inner, kernel=(3, 3), stride=stride)
+    return first, Link(f"{inner}-{target}", inner, target, kernel=(3, 3)), shortcut

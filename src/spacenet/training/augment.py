@@ -1,0 +1,45 @@
+"""Augmentation on the device: each image is cropped at random out of its padded self, and flipped at random."""
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from spacenet.errors import SettingsError
+from spacenet.streams.stream import Samples
+
+PADDING = 4
+
+
+def check_images(shape: tuple[int, ...]) -> None:
+    """Raise `SettingsError` if samples of this shape cannot be augmented."""
+    if len(shape) not in (2, 3):
+        raise SettingsError(f"augment: only images can be cropped and flipped, and samples have the shape {shape}")
+
+
+class CropAndFlip:
+    """A task's images, and how each of them looks in this epoch.
+
+    What is drawn comes from the processor, all of it before the epoch: an epoch looks the same on every device.
+    """
+
+    def __init__(self, data: Samples) -> None:
+        self.shape, device = data.x.shape[1:], data.x.device
+        channels_first = data.x.reshape(len(data), -1, *self.shape[-2:])
+        self.padded = F.pad(channels_first, [PADDING] * 4)
+        self.top, self.left, self.flipped = (torch.zeros(len(data), dtype=torch.long, device=device) for _ in range(3))
+        sizes = (self.padded.shape[1], *self.shape[-2:])
+        self.channel, self.row, self.column = (torch.arange(size, device=device) for size in sizes)
+
+    def draw(self, rng: Generator) -> None:
+        """Draw how the images look from now on; in place, so that a recorded step sees it."""
+        for place, choices in ((self.top, 2 * PADDING + 1), (self.left, 2 * PADDING + 1), (self.flipped, 2)):
+            place.copy_(torch.randint(choices, (len(place),), generator=rng))
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """These images as they look in this epoch."""
+        y = self.top[rows, None] + self.row
+        mirrored = torch.where(self.flipped[rows, None] > 0, self.shape[-1] - 1 - self.column, self.column)
+        x = self.left[rows, None] + mirrored
+        image, channel = rows[:, None, None, None], self.channel[:, None, None]
+        picked = self.padded[image, channel, y[:, None, :, None], x[:, None, None, :]]
+        return picked.reshape(len(rows), *self.shape)

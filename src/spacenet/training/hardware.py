@@ -1,0 +1,78 @@
+"""Where a run computes: one device, alone or as one of several processes that share every batch."""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spacenet.errors import SettingsError
+from spacenet.space.blueprint import CPU
+from spacenet.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """A device and a precision; with `fabric`, also the other processes."""
+
+    device: torch.device = CPU
+    precision: str = "32"
+    fabric: Any = None
+
+    @property
+    def graphs(self) -> bool:
+        """Whether a step can be recorded once and replayed: on one GPU alone."""
+        return self.device.type == "cuda" and self.fabric is None
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that writes and talks."""
+        return self.fabric is None or self.fabric.global_rank == 0
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """Inside it, training computes in the chosen precision."""
+        if self.precision == "32":
+            return nullcontext()
+        # Without a cache: a weight that was cast in one step must not be found again when a graph is replayed.
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+
+    def share(self, rows: Tensor) -> Tensor:
+        """This process's part of a batch. One too small to be shared goes to everybody: the mean is the same."""
+        if self.fabric is None or len(rows) < 2 * self.fabric.world_size:
+            return rows
+        parts = rows.tensor_split(int(self.fabric.world_size))
+        return parts[int(self.fabric.global_rank)]
+
+    def add_up(self, tensors: Iterable[Tensor], weight: float = 1.0) -> None:
+        """Replace each tensor by the sum over all processes of `weight` times theirs. The same bits come to all."""
+        if self.fabric is None:
+            return
+        for tensor in tensors:
+            tensor.copy_(self.fabric.all_reduce(tensor * weight, reduce_op="sum"))
+
+    def average(self, tensors: Iterable[Tensor]) -> None:
+        """Replace each tensor by its mean over all processes."""
+        if self.fabric is not None:
+            self.add_up(tensors, 1 / self.fabric.world_size)
+
+    def describe(self) -> str:
+        """The hardware in words, for the record of a run."""
+        cuda = self.device.type == "cuda"
+        name = torch.cuda.get_device_name(self.device) if cuda else f"CPU, {torch.get_num_threads()} threads"
+        count = "" if self.fabric is None else f"{self.fabric.world_size} × "
+        return f"{count}{name}"
+
+
+def find_hardware(settings: TrainingSettings) -> Hardware:
+    """The device that the settings ask for, set up so that the same seed gives the same bits."""
+    name = settings.device
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda":
+        if not torch.cuda.is_available():
+            raise SettingsError(f"device: this machine has no GPU that torch {torch.__version__} can use; try cpu")
+        torch.backends.cudnn.deterministic = True
+        torch.backends.cudnn.benchmark = False
+    return Hardware(torch.device(name), settings.precision)

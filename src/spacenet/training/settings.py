@@ -1,0 +1,49 @@
+"""How a task is trained, and on what."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from spacenet.errors import SettingsError
+from spacenet.option_types import Flag
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How a task is trained, and on what."""
+
+    epochs: int = 4
+    """Passes over the task's data."""
+    batch_size: int = 128
+    """Samples per step."""
+    learning_rate: float = 0.01
+    """Step size."""
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """The optimiser."""
+    momentum: float = 0.0
+    """Momentum of SGD."""
+    weight_decay: float = 0.0
+    """Decay of the weights that the task may change."""
+    augment: Flag = False
+    """Train on images cropped at random (4 pixels of padding) and flipped at random, anew in every epoch."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to compute; auto takes a GPU if there is one."""
+    precision: Literal["32", "bf16"] = "32"
+    """Numbers that training computes with; weights and predictions are always 32 bits."""
+    devices: int = 1
+    """Processes that share every batch, each with its own GPU or on the CPU (needs the extra "distributed")."""
+    threads: int = 1
+    """Processor threads of one run. More may change the last bits of a result."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "devices", "threads"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need 1 or more)")
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise SettingsError(f"learning-rate: {self.learning_rate} is not a step size (need more than 0)")
+        if not 0 <= self.momentum < 1:
+            raise SettingsError(f"momentum: {self.momentum} is out of range (need 0 ≤ momentum < 1)")
+        if self.weight_decay < 0:
+            raise SettingsError(f"weight-decay: {self.weight_decay} is negative")
+        if self.devices > self.batch_size:
+            raise SettingsError(f"devices: {self.devices} processes cannot share batches of {self.batch_size} samples")
