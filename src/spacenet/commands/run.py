@@ -19,12 +19,12 @@ from tyro.conf import arg
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.config import RunConfig, read_toml
-from spacenet.experiments.presets import preset
+from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import CONFIG, LOG, check, create_folder
 from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders
 from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch
 from spacenet.methods import METHODS, method_named
-from spacenet.option_types import Flag, OptionalInt, OptionalPath
+from spacenet.option_types import Flag, OptionalInt, OptionalPath, OptionalText
 from spacenet.report.tables import run_report, seeds_table
 from spacenet.streams import NPZ, STREAMS
 
@@ -43,6 +43,8 @@ class RunOptions:
         tyro.conf.Positional[str], arg(metavar="STREAM", help=f"What to learn: {', '.join(STREAMS)}; or give --npz.")
     ] = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {', '.join(METHODS)}.")] = "spacenet"
+    preset: OptionalText = None
+    """Settings of a certain experiment on the stream, where it has several: small-cnn, wrn-28-10, expanded, …"""
     seed: int = 0
     """Everything random follows from it: the same seed gives the same result, bit for bit."""
     seeds: int = 1
@@ -102,7 +104,9 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
     method = _peek(arguments, "method") or from_file.get("method", "spacenet")
     if method != from_file.get("method"):
         from_file.pop("options", None)  # they are another method's
-    default = preset(stream, method, from_file)
+    net = _peek(arguments, "net")
+    variant = _peek(arguments, "preset") or (net if net in BENCHMARKS.get(stream, {}) else None)
+    default = preset(stream, method, from_file, variant=variant)
     kinds: dict[str, type] = {
         "run": RunOptions,
         "data": type(default.data),

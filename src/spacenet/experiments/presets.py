@@ -4,63 +4,107 @@ docs/settings.md says which differ from the paper's text, and why.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from spacenet.errors import SettingsError
 from spacenet.experiments.config import RunConfig, from_mapping, merged
 
 Preset = Mapping[str, Any]
 
-_PAPER_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
-_DIGITS_SPACE = {"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "silent_outputs": 8}
-_FASHION_SPACE = _PAPER_SPACE | {"selected": [80, 60]}
 
-_STREAMS: dict[str, Preset] = {
-    "npz": {"training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},  # a guess for data never seen
+@dataclass(frozen=True)
+class Benchmark:
+    """The settings of one experiment of the paper."""
+
+    base: Preset
+    """For every method: the net, the data, the training of the dense ones."""
+    space: Preset = field(default_factory=dict)
+    """What a task may use of the network, for the sparse methods."""
+    sparse_training: Preset = field(default_factory=dict)
+    """Laid over the base for spacenet and static-sparse, alike: their difference is what rewiring makes."""
+    rehearsal_training: Preset = field(default_factory=dict)
+    rewire_fraction: float = 0.2
+    rehearsal_rewire_fraction: float = 0.2
+
+    def settings(self, method: str) -> dict[str, Any]:
+        """The settings of a method."""
+        adaptive = {**self.space, "rewire_fraction": self.rewire_fraction}
+        rehearsal = {**self.space, "rewire_fraction": self.rehearsal_rewire_fraction}
+        of_methods: dict[str, Preset] = {
+            "spacenet": {"options": adaptive, "training": self.sparse_training},
+            "static-sparse": {"options": self.space, "training": self.sparse_training},
+            "spacenet-rehearsal": {"options": rehearsal, "training": self.rehearsal_training},
+        }
+        return merged(self.base, of_methods.get(method, {}))
+
+
+_MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
+_SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "silent_outputs": 0}
+_SMALL_CNN_ICIFAR = {"selected": [0], "reserved": [2, 2, 3, 4, 20], "connections": [0.15], "silent_outputs": 0}
+_WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "silent_outputs": 0}
+_EXPANDED = {"connections": [0.12, 0.165, 0.12, 0.12, 0.12, 0.12], "expand": "6:conv2=8,conv3=8"}
+_CIFAR_TRAINING = {"epochs": 20, "batch_size": 128, "learning_rate": 0.1, "augment": True}
+_SMALL_CNN = {"net": {"net": "small-cnn"}, "data": {"centering": 0.0}, "training": _CIFAR_TRAINING}
+_WIDE_RESNET = {
+    "net": {"net": "wrn-28-10"},
+    "data": {"centering": 0.0},
+    "training": {**_CIFAR_TRAINING, "precision": "bf16"},
+}
+
+BENCHMARKS: dict[str, dict[str, Benchmark]] = {
+    # A guess for data never seen.
+    "npz": {"mlp": Benchmark({"training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}})},
     "split-digits": {
-        "net": {"hidden": [200, 200]},
-        "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05},
+        "mlp": Benchmark(
+            {"net": {"hidden": [200, 200]}, "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05}},
+            space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "silent_outputs": 8},
+            sparse_training={"learning_rate": 0.02},
+            rewire_fraction=0.5,
+        )
     },
     "split-mnist": {
-        "net": {"hidden": [400, 400]},
-        "data": {"centering": 0.7},
-        "training": {"epochs": 4, "batch_size": 128, "learning_rate": 0.1},
+        "mlp": Benchmark(
+            {
+                "net": {"hidden": [400, 400]},
+                "data": {"centering": 0.7},
+                "training": {"epochs": 4, "batch_size": 128, "learning_rate": 0.1},
+            },
+            space=_MLP_SPACE,
+            sparse_training={"learning_rate": 0.02},
+            rehearsal_training={"epochs": 10},
+            rewire_fraction=0.5,
+        )
     },
     "split-fashion-mnist": {
-        "net": {"hidden": [400, 400]},
-        "data": {"centering": 0.5},
-        "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.1},
+        "mlp": Benchmark(
+            {
+                "net": {"hidden": [400, 400]},
+                "data": {"centering": 0.5},
+                "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.1},
+            },
+            space=_MLP_SPACE | {"selected": [80, 60]},
+            sparse_training={"learning_rate": 0.005, "weight_decay": 0.05},
+            rewire_fraction=0.5,
+        )
+    },
+    "split-cifar-10": {"small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3)},
+    "icifar-100": {
+        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3),
+        "wrn-28-10": Benchmark(_WIDE_RESNET, _WRN, rewire_fraction=0.3),
+    },
+    "cifar-10-100": {
+        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3),
+        "expanded": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100 | _EXPANDED, rewire_fraction=0.3),
     },
 }
-
-# static-sparse is there to show what rewiring gains, so it has the very settings of spacenet.
-_SPARSE_TRAINING: dict[str, Preset] = {
-    "split-digits": {"learning_rate": 0.02},
-    "split-mnist": {"learning_rate": 0.02},
-    "split-fashion-mnist": {"learning_rate": 0.005, "weight_decay": 0.05},
-}
-_REHEARSAL_TRAINING: dict[str, Preset] = {
-    "split-digits": {},
-    "split-mnist": {"epochs": 10},
-    "split-fashion-mnist": {},
-}
+"""For each stream its experiments by name; the first is the default."""
 
 
-def _methods(stream: str, space: Preset) -> dict[str, Preset]:
-    return {
-        "spacenet": {"options": {**space, "rewire_fraction": 0.5}, "training": _SPARSE_TRAINING[stream]},
-        "static-sparse": {"options": space, "training": _SPARSE_TRAINING[stream]},
-        "spacenet-rehearsal": {"options": {**space, "rewire_fraction": 0.2}, "training": _REHEARSAL_TRAINING[stream]},
-    }
-
-
-_METHODS: dict[str, dict[str, Preset]] = {
-    "split-digits": _methods("split-digits", _DIGITS_SPACE),
-    "split-mnist": _methods("split-mnist", _PAPER_SPACE),
-    "split-fashion-mnist": _methods("split-fashion-mnist", _FASHION_SPACE),
-}
-
-
-def preset(stream: str, method: str, *over: Preset) -> RunConfig:
+def preset(stream: str, method: str, *over: Preset, variant: str | None = None) -> RunConfig:
     """The settings for a method on a stream, with others laid over them (a TOML file's, say)."""
-    names = {"stream": stream, "method": method}
-    return from_mapping(merged(_STREAMS.get(stream, {}), _METHODS.get(stream, {}).get(method, {}), *over, names))
+    variants = BENCHMARKS.get(stream, {"mlp": Benchmark({})})
+    if variant is not None and variant not in variants:
+        raise SettingsError(f"preset: {stream} has no {variant!r}; it has {', '.join(variants)}")
+    chosen = variants[variant or next(iter(variants))]
+    return from_mapping(merged(chosen.settings(method), *over, {"stream": stream, "method": method}))

@@ -14,13 +14,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.errors import SettingsError
+from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
-from spacenet.option_types import Flag
+from spacenet.option_types import Flag, OptionalText
 from spacenet.seeding import generator
 from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.space.ledger import FREE, Ledger
+from spacenet.space.cut import Units
+from spacenet.space.expansion import Plan
+from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.reservation import reserve
 from spacenet.space.workspace import Workspace
@@ -39,12 +41,15 @@ class SparseSettings(MethodSettings):
     """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
+    expand: OptionalText = None
+    """Add units: 6:conv2=8,conv3=8 before task 6 to these layers, or auto where the next task does not fit."""
     whole: Flag = False
     """Train in the whole network behind masks instead of a compact workspace: same result, slower. For comparison."""
 
     def __post_init__(self) -> None:
         if self.silent_outputs < 0:
             raise SettingsError(f"silent-outputs: {self.silent_outputs} is not a number of outputs (need 0 or more)")
+        Plan.parse(self.expand)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class SparseMethod(Method):
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
         self.ledger = Ledger(blueprint)
+        self.plan = Plan.parse(self.settings.expand)
         self.workspace: Workspace | None = None
         self.drives: Mapping[str, Tensor] = {}
         self.first_output = 0
@@ -98,7 +104,8 @@ class SparseMethod(Method):
         """
         links = {link.name: link for link in self.blueprint.links}
         asked = _for_each("connections", self.settings.connections, list(links))
-        size = {p.name: p.size for p in self.blueprint.populations} | {self.blueprint.output.name: classes}
+        size = {p.name: self.ledger.size(p.name) for p in self.blueprint.populations}
+        size[self.blueprint.output.name] = classes
         targets = {**selected, self.blueprint.output.name: classes}
         counts = {}
         for name, link in links.items():
@@ -112,23 +119,38 @@ class SparseMethod(Method):
         return counts
 
     def check(self, stream: Stream) -> list[str]:
+        self.plan.check(self.ledger, len(stream))
         for task in stream:
             check(self.ledger, self.demand(len(task.classes)), len(task.classes))
         demand = self.demand(len(stream[0].classes))
         if 0 in self.settings.selected:  # whatever is free, as long as there is enough to reserve
             demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
         fit = tasks_that_fit(self.ledger, demand)
-        if fit is not None and fit < len(stream):
+        grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
+        if fit is not None and fit < len(stream) and not grows:
             return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
         return []
 
     def begin_task(self, task: Task, data: Samples) -> None:
+        self.plan.carry_out(self.ledger, task.index)
+        while True:
+            try:
+                selection, new = self._allocate(task)
+                break
+            except SpaceFull as full:
+                if not self.plan.auto:
+                    raise
+                # As many units as a task makes its own: what the task before took away comes back.
+                self.ledger.grow(full.layer, max(1, self.demand(len(task.classes)).reserved[full.layer]))
+        self.ledger.grow(self.blueprint.output.name, len(task.classes))
+        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
+
+    def _allocate(self, task: Task) -> tuple[Units, dict[str, Connections]]:
+        """Algorithm 2. Nothing is entered into the ledger yet, so it may fail and be tried again."""
         rng = generator(self.seed, "allocate", task.index)
         demand = self.demand(len(task.classes))
         selection = select(self.ledger, demand, torch.tensor(task.classes), rng)
-        new = allocate(self.ledger, demand, selection, task.index, rng)
-        self.ledger.grow(self.blueprint.output.name, len(task.classes))
-        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
+        return selection, allocate(self.ledger, demand, selection, task.index, rng)
 
     def _form(self, task: Task, data: Samples) -> dict[str, Any]:
         """What a workspace needs to know besides the task's units and connections."""

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError, SpaceFull
+from spacenet.space.blueprint import Link
 from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import FREE, Connections, Ledger
 
@@ -65,12 +66,12 @@ def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator) -> U
     selection = {ledger.blueprint.input.name: torch.arange(ledger.size(ledger.blueprint.input.name))}
     for population in ledger.blueprint.hidden:
         free, count = ledger.free(population.name), demand.selected[population.name]
-        if len(free) < count:
+        if len(free) < max(1, count):
             reserved = int((ledger.state[population.name] != FREE).sum())
             raise SpaceFull(
-                f"{population.name} is full: the next task needs {count} free units, {len(free)} are left "
+                f"{population.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
                 f"({reserved} of {ledger.size(population.name)} are reserved by earlier tasks). "
-                "A wider layer, or fewer selected or reserved units per task, makes room for more tasks.",
+                "A wider layer, fewer selected or reserved units per task, or --expand make room for more tasks.",
                 layer=population.name,
             )
         chosen = free[torch.randperm(len(free), generator=rng)[:count]]
@@ -92,11 +93,12 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
         taken[inside(ledger, link, selection)[0]] = True
         count = demand.connections[link.name]
         if int((~taken).sum()) < count:
+            layer = _narrow_end(ledger, link, selection)
             raise SpaceFull(
-                f"{link.target} is full: {count} connections from {link.source} are needed, but only "
+                f"{layer} is full: {count} connections from {link.source} to {link.target} are needed, but only "
                 f"{int((~taken).sum())} positions between the selected units are not owned by earlier tasks. "
-                "Fewer connections per task, or more selected units, make room.",
-                layer=link.target,
+                "Fewer connections per task, more selected units, or --expand make room.",
+                layer=layer,
             )
         place = _scatter(taken.view(len(targets), len(sources)), count, rng)
         # The output layer has no final width: as the dense shape of it counts what the task adds.
@@ -108,6 +110,15 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
             link.initial((count,), ledger.size(link.source), dense_targets, rng),
         )
     return new
+
+
+def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
+    """The end of a full link where more units would make the most room."""
+    if link.source == ledger.blueprint.input.name:
+        return link.target
+    if link.target == ledger.blueprint.output.name:
+        return link.source
+    return link.source if len(selection[link.source]) < len(selection[link.target]) else link.target
 
 
 def _scatter(taken: Tensor, count: int, rng: Generator) -> Tensor:
