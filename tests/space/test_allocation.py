@@ -94,9 +94,7 @@ def test_a_layer_without_open_positions_is_named() -> None:
     for task in range(2):  # half of all positions each
         for link in ledger.blueprint.links[:1]:
             ledger.add(link, allocate(ledger, case.demand(), selection, task, rng(task))[link.name])
-    with pytest.raises(
-        SpaceFull, match="hidden1 is full: 12 connections from input to hidden1 are needed"
-    ) as info:
+    with pytest.raises(SpaceFull, match="hidden1 is full: 12 connections from input to hidden1 are needed") as info:
         allocate(ledger, case.demand(), selection, 2, rng())
     assert info.value.layer == "hidden1"
 

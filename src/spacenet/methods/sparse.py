@@ -19,7 +19,7 @@ from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.option_types import Flag, OptionalText
 from spacenet.seeding import generator
 from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import CPU, Blueprint, Link
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
@@ -38,7 +38,9 @@ class SparseSettings(MethodSettings):
     reserved: tuple[int, ...] = (40,)
     """Selected units that become the task's own in each hidden layer; one number stands for all layers."""
     connections: tuple[float, ...] = (0.02,)
-    """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold."""
+    """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold.
+
+    Where less than a share is left, the task takes what there is; with less than half of it the layer is full."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     expand: OptionalText = None
@@ -94,29 +96,39 @@ class SparseMethod(Method):
         free = {p.name: len(self.ledger.free(p.name)) for p in blueprint.hidden}
         selected = {name: int(of_group["selected"][group]) or free[name] for name, group in groups.items()}
         reserved = {name: int(of_group["reserved"][group]) for name, group in groups.items()}
-        return Demand(selected, reserved, self._connections(selected, classes))
+        connections = self._connections(selected, classes)
+        asked = _for_each("connections", settings.connections, [link.name for link in blueprint.links])
+        least = {name: -(-count // 2) for name, count in connections.items() if asked[name] < 1}
+        return Demand(selected, reserved, connections, least)
 
     def _connections(self, selected: Mapping[str, int], classes: int) -> dict[str, int]:
-        """How many connections each link gets; a share of a tiny layer is raised to one for each selected unit.
+        """How many connections each link gets; a share of a tiny layer is raised so that no selected unit is dead.
 
-        A percentage of three or sixteen maps may be none at all, and the network dead. What is added there, the
-        largest link gives, so that the total stays.
+        A percentage of three or sixteen maps may be none at all. What is added there for units into which nothing
+        leads yet, the largest link gives, so that the total stays.
         """
         links = {link.name: link for link in self.blueprint.links}
         asked = _for_each("connections", self.settings.connections, list(links))
         size = {p.name: self.ledger.size(p.name) for p in self.blueprint.populations}
         size[self.blueprint.output.name] = classes
-        targets = {**selected, self.blueprint.output.name: classes}
         counts = {}
         for name, link in links.items():
             share = round(asked[name] * size[link.source] * size[link.target])
-            counts[name] = int(asked[name]) if asked[name] >= 1 else max(share, targets[link.target])
+            counts[name] = int(asked[name]) if asked[name] >= 1 else max(share, self._dead(link, selected, classes))
         shares = {name: count for name, count in counts.items() if asked[name] < 1}
         if shares:
             total = sum(round(asked[n] * size[links[n].source] * size[links[n].target]) for n in shares)
             largest = max(shares, key=lambda name: shares[name])
-            counts[largest] = max(targets[links[largest].target], counts[largest] - (sum(shares.values()) - total))
+            least = self._dead(links[largest], selected, classes)
+            counts[largest] = max(least, counts[largest] - (sum(shares.values()) - total))
         return counts
+
+    def _dead(self, link: Link, selected: Mapping[str, int], classes: int) -> int:
+        """Up to how many of the units that a task selects have no ingoing connection over this link yet."""
+        if link.target == self.blueprint.output.name:
+            return classes
+        fed = self.ledger.fed(link)[self.ledger.free(link.target)]
+        return min(selected[link.target], int((~fed).sum()))
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))

@@ -1,7 +1,7 @@
 """Algorithm 2: pick free units for a task and lay its connections among them, at random."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Generator, Tensor
@@ -22,6 +22,8 @@ class Demand:
     """How many of those become the task's own at its end (the paper's spec)."""
     connections: Mapping[str, int]
     """How many connections each link gets."""
+    least: Mapping[str, int] = field(default_factory=dict)
+    """With how many a link can do if no more positions are open; those not named need all."""
 
 
 def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
@@ -83,7 +85,7 @@ def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator) -> U
 def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: Generator) -> dict[str, Connections]:
     """Lay the task's connections at random positions nobody owns; values are Glorot-uniform for the dense shape.
 
-    Every selected unit first gets one ingoing connection where its number allows: percentages of tiny layers
+    Selected units first get one ingoing connection each, those without any before others: percentages of tiny layers
     would otherwise leave units, and with them the network, dead.
     """
     new = {}
@@ -91,16 +93,17 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
         targets, sources = selection[link.target], selection[link.source]
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
-        count = demand.connections[link.name]
-        if int((~taken).sum()) < count:
+        least, left = demand.least.get(link.name, demand.connections[link.name]), int((~taken).sum())
+        count = min(demand.connections[link.name], left)
+        if count < least:
             layer = _narrow_end(ledger, link, selection)
             raise SpaceFull(
-                f"{layer} is full: {count} connections from {link.source} to {link.target} are needed, but only "
-                f"{int((~taken).sum())} positions between the selected units are not owned by earlier tasks. "
+                f"{layer} is full: {least} connections from {link.source} to {link.target} are needed, but only "
+                f"{left} positions between the selected units are not owned by earlier tasks. "
                 "Fewer connections per task, more selected units, or --expand make room.",
                 layer=layer,
             )
-        place = _scatter(taken.view(len(targets), len(sources)), count, rng)
+        place = _scatter(taken.view(len(targets), len(sources)), _dead(ledger, link, targets), count, rng)
         # The output layer has no final width: as the dense shape of it counts what the task adds.
         dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
         new[link.name] = Connections(
@@ -121,9 +124,17 @@ def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
     return link.source if len(selection[link.source]) < len(selection[link.target]) else link.target
 
 
-def _scatter(taken: Tensor, count: int, rng: Generator) -> Tensor:
-    """`count` random untaken places of a block: one in each row as far as they go, the others anywhere."""
+def _dead(ledger: Ledger, link: Link, targets: Tensor) -> Tensor:
+    """Which of the targets have no ingoing connection over this link. Outputs are new, they have none."""
+    if link.target == ledger.blueprint.output.name:
+        return torch.ones(len(targets), dtype=torch.bool)
+    return ~ledger.fed(link)[targets]
+
+
+def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:
+    """`count` random untaken places: one in each row as far as they go, `dead` rows first, the others anywhere."""
     order = torch.rand(taken.shape, generator=rng).masked_fill(taken, 2.0)
     first = order.min(dim=1)
-    order.scatter_(1, first.indices[:, None], torch.where(first.values < 2.0, first.values - 1.0, 2.0)[:, None])
+    earlier = torch.where(first.values < 2.0, first.values - 1.0 - dead.float(), 2.0)
+    order.scatter_(1, first.indices[:, None], earlier[:, None])
     return order.flatten().argsort(stable=True)[:count].sort().values

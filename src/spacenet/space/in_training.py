@@ -19,11 +19,20 @@ class LinkInTraining:
     taken: Tensor  # (targets, sources): owned by an earlier task
     place: Tensor  # (m,) where the task's connections lie in the block
     value: nn.Parameter  # (m, *kernel)
-    importance: Tensor  # (m,) Ω of equation 4
+    importance: Tensor  # (m, *kernel) Ω of equation 4
 
     def weight(self) -> Tensor:
         """Frozen weights and the task's own together."""
         return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
+
+    def gradient(self) -> Tensor:
+        assert self.value.grad is not None, "there was no backward pass"
+        return self.value.grad
+
+    def of_connections(self) -> Tensor:
+        """Each connection's importance: a kernel's is the sum over its elements."""
+        importance = self.importance.cpu()
+        return importance if importance.dim() == 1 else importance.flatten(1).sum(1)
 
     def to(self, device: torch.device) -> "LinkInTraining":
         """The same on a device. What rewiring alone needs stays here."""

@@ -96,6 +96,12 @@ class Ledger:
             raise ValueError(f"{population}: only free units can be reserved")
         self.state[population][units] = task
 
+    def fed(self, link: Link) -> Tensor:
+        """For each unit at the link's end, whether any of its connections enters it."""
+        fed = torch.zeros(self.size(link.target), dtype=torch.bool)
+        fed[self.connections[link.name].target.long()] = True
+        return fed
+
     def used(self, population: str) -> Tensor:
         """For each unit, whether any connection enters or leaves it."""
         used = torch.zeros(self.size(population), dtype=torch.bool)
