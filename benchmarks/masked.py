@@ -75,7 +75,9 @@ class MaskedDense(SpaceNet):
 
     def _from_books(self) -> None:
         """Weights, masks and importance of the links as the workspace has them now."""
-        for name, training in self._at_work().training.items():
-            self.values[name].data.copy_(training.weight().detach())
+        workspace = self._at_work()
+        weights = workspace.values()
+        for name, training in workspace.training.items():
+            self.values[name].data.copy_(weights[name].detach())
             self.masks[name].zero_().view(-1)[training.place] = 1.0
             self.omega[name].zero_().view(-1)[training.place] = training.importance

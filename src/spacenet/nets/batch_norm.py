@@ -46,5 +46,6 @@ def normalise(values: Values, population: str, h: Tensor, name: str = "norm") ->
 
 def update(mean: Tensor, var: Tensor, batch_mean: Tensor, batch_var: Tensor, fresh: Tensor, count: int) -> None:
     """Bring the fresh units' running statistics up to date, in place."""
-    mean += MOMENTUM * fresh * (batch_mean - mean)
-    var += MOMENTUM * fresh * (batch_var * (count / (count - 1)) - var)
+    rate = MOMENTUM * fresh
+    mean.lerp_(batch_mean, rate)
+    var.lerp_(batch_var * (count / (count - 1)), rate)

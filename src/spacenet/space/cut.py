@@ -1,5 +1,7 @@
 """Cutting a small dense network out of the ledger, and finding which units it must hold."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -13,19 +15,24 @@ Marks = dict[str, Tensor]
 """For each population, one truth value per unit."""
 
 
-def inside(ledger: Ledger, link: Link, units: Units) -> tuple[Tensor, Tensor]:
-    """The link's connections with both ends in the cut: their places in the (targets × sources) block, and values."""
+def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
+    """The link's connections with both ends in the cut: their places in the (targets × sources) block, and values.
+
+    `sources` is the number of the block's sources where it is more than there are.
+    """
     connections = ledger.connections[link.name]
     source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
     target = _places(units[link.target], ledger.size(link.target))[connections.target.long()]
     here = (source >= 0) & (target >= 0)
-    return target[here] * len(units[link.source]) + source[here], connections.value[here]
+    stride = len(units[link.source]) if sources is None else sources
+    return target[here] * stride + source[here], connections.value[here]
 
 
-def block(ledger: Ledger, link: Link, units: Units) -> Tensor:
+def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | None = None) -> Tensor:
     """The link's weights between units of the cut, dense; zero where there is no connection."""
-    targets, sources = (_size(ledger, units, end) for end in (link.target, link.source))
-    place, value = inside(ledger, link, units)
+    size = size or sizes(ledger, units)
+    targets, sources = size[link.target], size[link.source]
+    place, value = inside(ledger, link, units, sources)
     return (
         torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value).view(targets, sources, *link.kernel)
     )
@@ -33,18 +40,26 @@ def block(ledger: Ledger, link: Link, units: Units) -> Tensor:
 
 def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
     """The values of the network that consists of these units and of the connections among them."""
-    values = {link.name: block(ledger, link, units) for link in ledger.blueprint.links}
+    size = sizes(ledger, units)
+    values = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
     for population in ledger.blueprint.populations:
-        padding = _size(ledger, units, population.name) - len(units[population.name])
+        padding = size[population.name] - len(units[population.name])
         for key, value in population.keys().items():
             values[key] = F.pad(ledger.units[key][units[population.name]], (0, padding), value=value.initial)
     return values
 
 
-def _size(ledger: Ledger, units: Units, population: str) -> int:
-    """How many units stand for the population. An empty hidden one gets a unit without connections, since
-    convolutions and pooling do not compute with no maps at all."""
-    return max(len(units[population]), 0 if population == ledger.blueprint.output.name else 1)
+def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
+    """How many units stand for each population, in hidden ones a multiple of this number.
+
+    Where that is more than there are, units without connections are added. An empty hidden population gets some too,
+    since convolutions and pooling do not compute with no maps at all.
+    """
+    hidden = {population.name for population in ledger.blueprint.hidden}
+    return {
+        name: max(1, -(-len(chosen) // multiple)) * multiple if name in hidden else len(chosen)
+        for name, chosen in units.items()
+    }
 
 
 def upstream(ledger: Ledger, start: Marks) -> Marks:

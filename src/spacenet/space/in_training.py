@@ -5,25 +5,21 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spacenet.space.blueprint import FRESH, Link, Population
 
 
 @dataclass
 class LinkInTraining:
-    """One link: the frozen block, and the task's own connections in it."""
+    """One link: the task's own connections, and where they lie in the block of its weights."""
 
     link: Link
     shape: tuple[int, int]  # targets, sources
-    frozen: Tensor  # (targets · sources, *kernel)
     taken: Tensor  # (targets, sources): owned by an earlier task
     place: Tensor  # (m,) where the task's connections lie in the block
     value: nn.Parameter  # (m, *kernel)
     importance: Tensor  # (m, *kernel) Ω of equation 4
-
-    def weight(self) -> Tensor:
-        """Frozen weights and the task's own together."""
-        return self.frozen.index_copy(0, self.place, self.value).view(*self.shape, *self.link.kernel)
 
     def gradient(self) -> Tensor:
         assert self.value.grad is not None, "there was no backward pass"
@@ -34,16 +30,16 @@ class LinkInTraining:
         importance = self.importance.cpu()
         return importance if importance.dim() == 1 else importance.flatten(1).sum(1)
 
-    def to(self, device: torch.device) -> "LinkInTraining":
-        """The same on a device. What rewiring alone needs stays here."""
-        self.frozen, self.place, self.importance = (t.to(device) for t in (self.frozen, self.place, self.importance))
-        self.value = nn.Parameter(self.value.data.to(device))
-        return self
-
     def ends(self) -> tuple[Tensor, Tensor]:
         """Targets and sources of the task's connections, as places in the block."""
         place = self.place.cpu()
         return place // self.shape[1], place % self.shape[1]
+
+    def to(self, device: torch.device) -> "LinkInTraining":
+        """The same on a device. What rewiring alone needs stays here."""
+        self.place, self.importance = self.place.to(device), self.importance.to(device)
+        self.value = nn.Parameter(self.value.data.to(device))
+        return self
 
 
 @dataclass
@@ -55,25 +51,28 @@ class UnitsInTraining:
 
     population: Population
     selected: Tensor  # places of the selected units
-    frozen: dict[str, Tensor] = field(default_factory=dict)
+    frozen: dict[str, Tensor] = field(default_factory=dict)  # what the trained values of all units were before
     own: dict[str, nn.Parameter] = field(default_factory=dict)
     statistics: dict[str, Tensor] = field(default_factory=dict)
     fresh: Tensor | None = None
 
     @classmethod
     def open(
-        cls, population: Population, units: Mapping[str, Tensor], live: Tensor, selected: Tensor
+        cls, population: Population, units: Mapping[str, Tensor], live: Tensor, selected: Tensor, size: int
     ) -> "UnitsInTraining":
-        """Take the values of the `live` units from the ledger's; `selected` are places among them."""
+        """Take the values of the `live` units from the ledger's; `selected` are places among them.
+
+        `size` units stand for the population: those beyond the live ones have no connections.
+        """
         part = cls(population, selected)
         for key, value in population.keys().items():
-            part.frozen[key] = units[key][live]
+            values = F.pad(units[key][live], (0, size - len(live)), value=value.initial)
             if value.trained:
-                part.own[key] = nn.Parameter(part.frozen[key][selected])
+                part.frozen[key], part.own[key] = values, nn.Parameter(values[selected])
             else:
-                part.statistics[key] = part.frozen[key].clone()
+                part.statistics[key] = values
         if part.statistics:
-            part.fresh = torch.zeros(len(live), dtype=torch.bool).index_fill_(0, selected, True)
+            part.fresh = torch.zeros(size, dtype=torch.bool).index_fill_(0, selected, True)
             if len(selected) == len(live):
                 part.fresh = torch.zeros(0, dtype=torch.bool)  # all of them: `normalise` then takes its fast path
         return part
@@ -81,19 +80,15 @@ class UnitsInTraining:
     def to(self, device: torch.device) -> "UnitsInTraining":
         """The same on a device."""
         self.selected = self.selected.to(device)
-        for values in (self.frozen, self.statistics):
-            values.update({key: value.to(device) for key, value in values.items()})
+        self.statistics = {key: statistic.to(device) for key, statistic in self.statistics.items()}
         self.own = {key: nn.Parameter(own.data.to(device)) for key, own in self.own.items()}
         self.fresh = None if self.fresh is None else self.fresh.to(device)
         return self
 
     def values(self, training: bool) -> dict[str, Tensor]:
-        """The unit values at this moment."""
-        values = {key: self.frozen[key].index_copy(0, self.selected, own) for key, own in self.own.items()}
-        values |= self.statistics
-        if training and self.fresh is not None:
-            values[self.population.name + FRESH] = self.fresh
-        return values
+        """Statistics, and in training which units are fresh."""
+        marked = {self.population.name + FRESH: self.fresh} if training and self.fresh is not None else {}
+        return {**self.statistics, **marked}
 
     def of_selected(self) -> dict[str, Tensor]:
         """The values of the selected units, without gradients: what the task leaves in the ledger."""

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from spacenet.space.assembly import Assembly
 from spacenet.space.blueprint import CPU, Link, Values
 from spacenet.space.constants import Constants
-from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, upstream
+from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.rewiring import drop, grow
@@ -45,11 +46,19 @@ class Workspace:
         self.units, constant = self._live(outputs, whole, fixed)
         self.constants = Constants(ledger, constant, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
-        self.training = {link.name: self._open(link, new[link.name]).to(device) for link in ledger.blueprint.links}
+        # A GPU's convolutions are fast where the numbers of maps are multiples of eight.
+        multiple = 8 if device.type == "cuda" and ledger.blueprint.convolves else 1
+        size = sizes(ledger, self.units, multiple)
+        links = ledger.blueprint.links
+        self.training = {link.name: self._open(link, new[link.name], size).to(device) for link in links}
         self.populations = {
-            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name]).to(device)
+            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name], size[p.name]).to(
+                device
+            )
             for p in ledger.blueprint.populations
         }
+        frozen = {link.name: block(ledger, link, self.units, size) for link in links}
+        self.assembly = Assembly(self.training, frozen, list(self.populations.values()), device)
 
     def _live(self, outputs: Tensor, whole: bool, fixed: bool) -> tuple[Units, Units]:
         """The units that the workspace must hold, and the constant ones that feed them from outside."""
@@ -68,30 +77,28 @@ class Workspace:
         constant = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
         return numbers(live), numbers(constant)
 
-    def _open(self, link: Link, new: Connections) -> LinkInTraining:
-        sources, targets = self.units[link.source], self.units[link.target]
-        taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
-        taken[inside(self.ledger, link, self.units)[0]] = True
-        target = torch.searchsorted(targets, new.target.long())
-        source = torch.searchsorted(sources, new.source.long())
+    def _open(self, link: Link, new: Connections, size: Mapping[str, int]) -> LinkInTraining:
+        targets, sources = size[link.target], size[link.source]
+        taken = torch.zeros(targets * sources, dtype=torch.bool)
+        taken[inside(self.ledger, link, self.units, sources)[0]] = True
+        target = torch.searchsorted(self.units[link.target], new.target.long())
+        source = torch.searchsorted(self.units[link.source], new.source.long())
         return LinkInTraining(
             link,
-            shape=(len(targets), len(sources)),
-            frozen=block(self.ledger, link, self.units).flatten(0, 1),
-            taken=taken.view(len(targets), len(sources)),
-            place=target * len(sources) + source,
+            shape=(targets, sources),
+            taken=taken.view(targets, sources),
+            place=target * sources + source,
             value=nn.Parameter(new.value.clone()),
             importance=torch.zeros_like(new.value),
         )
 
     def parameters(self) -> list[nn.Parameter]:
         """What the task trains: its connections, and the unit values of its selected units."""
-        links = [training.value for training in self.training.values()]
-        return links + [own for part in self.populations.values() for own in part.own.values()]
+        return self.assembly.own
 
     def values(self, training: bool = True) -> dict[str, Tensor]:
         """The network's numbers at this moment, frozen ones and the task's own together."""
-        values = {name: link.weight() for name, link in self.training.items()}
+        values = self.assembly.values()
         for part in self.populations.values():
             values |= part.values(training)
         return values
@@ -152,6 +159,7 @@ class Workspace:
             training.place.copy_(place)
             training.value.data[gone] = 0.0
             moved[name] = gone
+        self.assembly.rewired()
         return moved
 
     def connections(self, task: int) -> dict[str, Connections]:
@@ -203,5 +211,5 @@ class Workspace:
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
         for part in workspace.populations.values():
-            part.load({key: tensors[f"units/{key}"] for key in part.frozen})
+            part.load({key: tensors[f"units/{key}"] for key in part.population.keys()})
         return workspace
