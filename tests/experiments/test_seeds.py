@@ -6,7 +6,6 @@ import pytest
 from spacenet.errors import RunError
 from spacenet.experiments.run import STATE
 from spacenet.experiments.seeds import create_folders, execute, execute_all, save_summary, seed_folders
-from spacenet.experiments.watch import Watch
 from tests.experiments.support import config, outcome
 
 
@@ -14,7 +13,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     results = {}
     for workers in (1, 2):
         folders = create_folders(config(tmp_path), range(3), tmp_path / str(workers))
-        outcomes = list(execute_all(folders, workers, Watch))
+        outcomes = list(execute_all(folders, workers, list))
         assert sorted(o.metrics["seed"] for o in outcomes if o.metrics) == [0, 1, 2]
         results[workers] = [outcome(folder) for folder in folders]
     assert results[1] == results[2]
@@ -30,7 +29,7 @@ def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
 def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     good, bad = create_folders(config(tmp_path), range(2), tmp_path / "runs")
     (bad / "config.toml").write_text((bad / "config.toml").read_text().replace("selected = [", "selected = [99,"))
-    outcomes = {o.folder: o for o in execute_all([bad, good], 2, Watch)}
+    outcomes = {o.folder: o for o in execute_all([bad, good], 2, list)}
     assert outcomes[good].error is None
     assert outcomes[bad].metrics is None
     assert outcomes[bad].exit_code == 2

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spacenet.datasets.dataset import Dataset
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.resnet18 import resnet18
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.nets.wide_resnet import wide_resnet
 from spacenet.space.blueprint import Blueprint
@@ -36,11 +37,16 @@ def tiny_wrn() -> Blueprint:
     return wide_resnet(3, depth=10, widen=2, stem=4)
 
 
+def tiny_resnet() -> Blueprint:
+    return resnet18(3, width=4)
+
+
 NETS = pytest.mark.parametrize(
     ("build", "settings"),
     [
         (tiny_cnn, {"selected": (0,), "reserved": (1, 1, 2, 2, 4), "connections": (0.1,)}),
         (tiny_cnn, {"selected": (5, 5, 6, 6, 10), "reserved": (2,), "connections": (0.08,)}),
+        (tiny_resnet, {"selected": (0, 6, 8, 12), "reserved": (0, 1, 2, 3), "connections": (0.1,)}),
         (tiny_wrn, {"selected": (0, 5, 7, 9), "reserved": (0, 1, 2, 3), "connections": (0.05,)}),
     ],
 )

@@ -22,7 +22,7 @@ from spacenet.experiments.config import RunConfig, read_toml
 from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import CONFIG, LOG, check, create_folder
 from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders
-from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch
+from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch, print_line
 from spacenet.methods import METHODS, method_named
 from spacenet.option_types import Flag, OptionalInt, OptionalPath, OptionalText
 from spacenet.report.tables import run_report, seeds_table
@@ -154,15 +154,11 @@ def _new_folder(config: RunConfig) -> Path:
     return next(folder for folder in (base, *others) if not folder.exists())
 
 
-def _watch(options: RunOptions) -> Watch:
-    console = Console(stderr=True)
+def _watch(options: RunOptions) -> list[Watch]:
     if options.quiet:
-        return Watch()
-    return (
-        BarWatch(console)
-        if console.is_terminal
-        else LineWatch(lambda line: print(line, file=sys.stderr, flush=True), PLAIN_PAUSE)
-    )
+        return []
+    console = Console(stderr=True)
+    return [BarWatch(console) if console.is_terminal else LineWatch(print_line, PLAIN_PAUSE)]
 
 
 def _execute_one(folder: Path, options: RunOptions) -> int:

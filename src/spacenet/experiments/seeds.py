@@ -9,10 +9,12 @@ from typing import Any
 
 from spacenet.errors import RunError, SpacenetError
 from spacenet.experiments.config import RunConfig
-from spacenet.experiments.run import CONFIG, Run, create_folder, load_metrics
-from spacenet.experiments.watch import Watch
+from spacenet.experiments.launch import launch
+from spacenet.experiments.run import CONFIG, Run, create_folder, load_config, load_metrics
+from spacenet.experiments.watch import LineWatch, Watch, print_line
 from spacenet.report.tables import seeds_summary
 from spacenet.training.checkpoint import save_text
+from spacenet.training.hardware import Hardware
 
 SUMMARY = "summary.json"
 
@@ -46,17 +48,32 @@ def execute(folder: Path, watches: Sequence[Watch] = ()) -> Outcome:
     """Run, or go on with, what a folder holds. A finished run is not repeated."""
     try:
         metrics = load_metrics(folder)
-        if metrics is None or metrics["stopped"]:
-            metrics = Run(folder, watches).execute()
-        return Outcome(folder, metrics)
+        if metrics is not None and not metrics["stopped"]:
+            return Outcome(folder, metrics)
+        training = load_config(folder).training
+        if training.devices > 1:
+            return launch(training, _in_process, folder, bool(watches))
+    except SpacenetError as error:
+        return Outcome(folder, load_metrics(folder), str(error), error.exit_code)
+    return _attempt(folder, watches)
+
+
+def _attempt(folder: Path, watches: Sequence[Watch], hardware: Hardware | None = None) -> Outcome:
+    try:
+        return Outcome(folder, Run(folder, watches, hardware).execute())
     except SpacenetError as error:
         return Outcome(folder, load_metrics(folder), str(error), error.exit_code)
 
 
-def execute_all(folders: Sequence[Path], workers: int, watch: Callable[[], Watch]) -> Iterator[Outcome]:
+def _in_process(hardware: Hardware, folder: Path, shown: bool) -> Outcome:
+    """One of several processes that share a run. A bar cannot be handed over to it, so it prints lines."""
+    return _attempt(folder, [LineWatch(print_line)] if shown else [], hardware)
+
+
+def execute_all(folders: Sequence[Path], workers: int, watch: Callable[[], Sequence[Watch]]) -> Iterator[Outcome]:
     """Run all of them, `workers` at a time, and yield each outcome as it comes. One worker shows its run live."""
     if workers == 1:
-        yield from (execute(folder, [watch()]) for folder in folders)
+        yield from (execute(folder, watch()) for folder in folders)
         return
     import joblib
 

@@ -1,5 +1,6 @@
 """Watching a run: a live line in a terminal, plain lines elsewhere, a log in the run's folder."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -17,6 +18,11 @@ from spacenet.training.loop import Epoch
 
 REFRESH_SECONDS = 0.1
 TIME_OF_DAY = len("2000-12-31 23:59:59")
+
+
+def print_line(line: str) -> None:
+    """A line of progress; results alone go to the standard output."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Watch:

@@ -1,0 +1,64 @@
+"""A run in several processes that share every batch, through lightning-fabric.
+
+Every process holds the whole method and the whole task. Gradients are added up before each step and batch norm's
+statistics averaged after each epoch, so all processes move the same connections and end in the same bits; one of them
+writes.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+
+from spacenet.errors import SettingsError
+from spacenet.training.hardware import find_hardware
+from spacenet.training.settings import TrainingSettings
+
+Result = TypeVar("Result")
+
+
+def launch(settings: TrainingSettings, function: Callable[..., Result], *arguments: Any) -> Result:
+    """Call `function(hardware, *arguments)` in as many processes as the settings ask for; returns the first's result.
+
+    The function must be one that a fresh process can import.
+    """
+    hardware = find_hardware(settings)
+    on_gpu = hardware.device.type == "cuda"
+    if on_gpu and torch.cuda.device_count() < settings.devices:
+        raise SettingsError(f"devices: {settings.devices} GPUs are asked for, there are {torch.cuda.device_count()}")
+    library = _fabric()
+    # Fresh processes on either kind of device: what runs here (threads, a GPU in use) must not be forked.
+    strategy = library.strategies.DDPStrategy(start_method="spawn", process_group_backend="nccl" if on_gpu else "gloo")
+    fabric = library.Fabric(accelerator="cuda" if on_gpu else "cpu", devices=settings.devices, strategy=strategy)
+    sealed: _Sealed = fabric.launch(partial(_in_process, settings, function, arguments))
+    result: Result = sealed.content
+    return result
+
+
+class _Sealed:
+    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+def _in_process(
+    settings: TrainingSettings, function: Callable[..., Any], arguments: tuple[Any, ...], fabric: Any
+) -> _Sealed:
+    hardware = find_hardware(settings)
+    device = torch.device("cuda", fabric.local_rank) if hardware.device.type == "cuda" else hardware.device
+    return _Sealed(function(dataclasses.replace(hardware, device=device, fabric=fabric), *arguments))
+
+
+def _fabric() -> Any:
+    """The library, under either of the names it comes by."""
+    for name in ("lightning_fabric", "lightning.fabric"):
+        try:
+            importlib.import_module(f"{name}.strategies")
+            return importlib.import_module(name)
+        except ImportError:
+            pass
+    raise SettingsError('devices: several need lightning-fabric: pip install "spacenet[distributed]"')
