@@ -12,12 +12,11 @@ from unittest.mock import patch
 from rich.table import Table
 
 from benchmarks.masked import MaskedDense
-from benchmarks.stepping import Stepper, after_tasks, alternate, new_method
+from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import Workload, whole
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods import METHODS
-from spacenet.methods.naive import Naive
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.report.tables import table
 from spacenet.streams import Stream, Task, make_stream
@@ -120,7 +119,7 @@ def _compare_task(config: RunConfig, stream: Stream, tasks: list[Task], seconds_
         method.load_model(learned.model())
         method.tasks_learned = learned.tasks_learned
         steppers[form] = Stepper(method, task, its_config)
-    steppers[DENSE] = _dense(config, stream, tasks)
+    steppers[DENSE] = dense_stepper(config, stream, tasks)
     return {
         "width": config.net.hidden[0],
         "task": task.index,
@@ -129,22 +128,18 @@ def _compare_task(config: RunConfig, stream: Stream, tasks: list[Task], seconds_
     }
 
 
-def _dense(config: RunConfig, stream: Stream, tasks: list[Task]) -> Stepper:
-    """The plain network with as many outputs as the others have by now; what it learned does not matter here."""
-    method = new_method(Naive, config, stream)
-    for task in tasks[:-1]:
-        method.begin_task(task, method.training_data(task))
-        method.end_task(task)
-    return Stepper(method, tasks[-1], config)
-
-
 def _check_same(steppers: Mapping[str, Stepper]) -> float:
     """Largest difference of the forms' losses over the same steps, which must be rounding: else they differ."""
-    losses = {form: [float(steppers[form]()) for _ in range(CHECKED_STEPS)] for form in (COMPACT, WHOLE, LITERAL)}
+    losses = {form: [_loss(steppers[form]) for _ in range(CHECKED_STEPS)] for form in (COMPACT, WHOLE, LITERAL)}
     apart = max(abs(a - b) for form in losses for a, b in zip(losses[form], losses[COMPACT], strict=True))
     if apart > 1e-3:
         raise AssertionError(f"the forms do not train the same network: losses {losses}")
     return apart
+
+
+def _loss(stepper: Stepper) -> float:
+    stepper()
+    return stepper.step.figures()[0]
 
 
 def steps_table(figures: list[Figures]) -> Table:

@@ -1,5 +1,6 @@
 """Training steps outside of a run: what the training loop does for each batch, one call at a time, and timing it."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,15 +8,18 @@ from itertools import cycle
 from statistics import median
 
 import torch
-from torch import Tensor
 
 from spacenet.experiments.config import RunConfig
-from spacenet.methods.base import Batch, Method
+from spacenet.methods.base import Method
+from spacenet.methods.naive import Naive
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets import build_net
 from spacenet.seeding import generator
+from spacenet.space.blueprint import CPU
 from spacenet.streams.stream import Stream, Task
-from spacenet.training.loop import make_optimizer
+from spacenet.training.augment import CropAndFlip
+from spacenet.training.hardware import Hardware
+from spacenet.training.loop import make_optimizer, make_step
 
 REPEATS = 9
 WARM_UP = 3
@@ -26,42 +30,51 @@ STEPS_PER_TASK = 20
 class Stepper:
     """A task that has begun. Each call is one training step; every form of a method gets the same batches."""
 
-    def __init__(self, method: Method, task: Task, config: RunConfig) -> None:
-        self.method, self.data = method, method.training_data(task)
+    def __init__(self, method: Method, task: Task, config: RunConfig, hardware: Hardware | None = None) -> None:
+        self.method, self.hardware = method, hardware or Hardware()
+        augmented = config.training.augment
+        self.data = dataclasses.replace(method.training_data(task).to(self.hardware.device), fixed=not augmented)
         method.begin_task(task, self.data)
         self.optimizer = make_optimizer(method, config.training)
+        augment = CropAndFlip(self.data) if augmented else None
+        self.step = make_step(method, self.data, self.optimizer, self.hardware, augment)
         order = torch.randperm(len(self.data), generator=generator(method.seed, "shuffle", task.index, 0))
-        batches = order.split(config.training.batch_size)
+        batches = order.to(self.hardware.device).split(config.training.batch_size)
         # Without the last batch, which may be smaller and would make steps unequal.
         self._rows = cycle(batches[:-1] or batches)
 
-    def __call__(self) -> Tensor:
-        rows = next(self._rows)
-        batch = Batch.pick(self.data, rows)
-        loss = self.method.loss(self.method.forward(batch), batch)
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.method.step(self.optimizer)
-        return loss.detach()
+    def __call__(self) -> None:
+        self.step(next(self._rows))
 
 
-def new_method(kind: type[Method], config: RunConfig, stream: Stream) -> Method:
+def new_method(kind: type[Method], config: RunConfig, stream: Stream, device: torch.device = CPU) -> Method:
     """A method of this kind that has learned nothing, for the config's network."""
-    return kind(build_net(config.net, stream.input_shape), config.options, config.seed)
+    return kind(build_net(config.net, stream.input_shape), config.options, config.seed, device)
 
 
-def after_tasks(config: RunConfig, stream: Stream, tasks: Sequence[Task]) -> SpaceNet:
+def after_tasks(config: RunConfig, stream: Stream, tasks: Sequence[Task], hardware: Hardware | None = None) -> SpaceNet:
     """SpaceNet that has committed these tasks after a few steps and a rewiring each: room is taken as in a run."""
-    method = new_method(SpaceNet, config, stream)
+    method = new_method(SpaceNet, config, stream, (hardware or Hardware()).device)
     assert isinstance(method, SpaceNet)
     for task in tasks:
-        stepper = Stepper(method, task, config)
+        stepper = Stepper(method, task, config, hardware)
         for last in (False, True):
             for _ in range(STEPS_PER_TASK // 2):
                 stepper()
             method.end_epoch(0, stepper.optimizer, last=last)
         method.end_task(task)
     return method
+
+
+def dense_stepper(
+    config: RunConfig, stream: Stream, tasks: Sequence[Task], hardware: Hardware | None = None
+) -> Stepper:
+    """The plain network with as many outputs as it has by the last task; what it learned does not matter here."""
+    method = new_method(Naive, config, stream, (hardware or Hardware()).device)
+    for task in tasks[:-1]:
+        method.begin_task(task, method.training_data(task))
+        method.end_task(task)
+    return Stepper(method, tasks[-1], config, hardware)
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,11 @@ def alternate(calls: Mapping[str, Callable[[], object]], seconds_per_cell: float
 
 def _seconds(call: Callable[[], object], count: int) -> float:
     """Seconds of one call, measured over `count` of them."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     began = time.perf_counter()
     for _ in range(count):
         call()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     return (time.perf_counter() - began) / count

@@ -55,7 +55,7 @@ def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Wor
     with tempfile.TemporaryDirectory() as scratch:
         if tiny or known.find(folder).where is None:
             sizes = (600, 200) if tiny else (known.train, known.test)
-            data["npz"] = _random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
+            data["npz"] = random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
         config = preset(STREAM, "spacenet", {"data": data, "training": {"threads": threads}})
         words = f"random numbers in the shape of MNIST ({sizes[0]:,} samples)" if "npz" in data else "MNIST"
         yield _tiny(Workload(config, words)) if tiny else Workload(config, words)
@@ -70,12 +70,13 @@ def _tiny(full: Workload) -> Workload:
     return replace(full, config=config, step_widths=(50, 100), widths=(50, 100, 200))
 
 
-def _random_samples(path: Path, train: int, test: int, shape: tuple[int, ...]) -> Path:
+def random_samples(path: Path, train: int, test: int, shape: tuple[int, ...], classes: int = 10) -> Path:
+    """A file of random images in the form that --npz takes."""
     rng = np.random.default_rng(0)
     arrays: dict[str, np.ndarray] = {}
     for part, count in (("train", train), ("test", test)):
         arrays[f"x_{part}"] = rng.integers(0, 256, (count, *shape), dtype=np.uint8)
-        arrays[f"y_{part}"] = np.arange(count) % 10
+        arrays[f"y_{part}"] = np.arange(count) % classes
     # The keyword parameters of savez are arrays by any name, which its stub tells from allow_pickle only by value.
     np.savez(path, **arrays)  # type: ignore[arg-type]
     return path
