@@ -59,8 +59,9 @@ class Hardware:
 
     def describe(self) -> str:
         """The hardware in words, for the record of a run."""
-        cuda = self.device.type == "cuda"
-        name = torch.cuda.get_device_name(self.device) if cuda else f"CPU, {torch.get_num_threads()} threads"
+        threads = torch.get_num_threads()
+        cpu = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else cpu
         count = "" if self.fabric is None else f"{self.fabric.world_size} × "
         return f"{count}{name}"
 

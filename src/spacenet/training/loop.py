@@ -67,10 +67,7 @@ def learn_task(
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
-        order = torch.randperm(len(data), generator=generator(method.seed, "shuffle", task.index, epoch))
-        if augment is not None:
-            augment.draw(generator(method.seed, "augment", task.index, epoch))
-        for number, rows in enumerate(order.to(hardware.device).split(settings.batch_size), 1):
+        for number, rows in enumerate(_batches(step, task, epoch, settings), 1):
             step(rows)
             on_batch(epoch * batches + number, epochs * batches)
         hardware.average(method.statistics())
@@ -85,7 +82,21 @@ def learn_task(
                 "A smaller --learning-rate usually helps."
             )
         on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * right), optimizer)
+    for number in range(epochs, epochs + settings.settling if method.statistics() else epochs):
+        for rows in _batches(step, task, number, settings):
+            step.settle(rows)
+        hardware.average(method.statistics())
     method.end_task(task)
+
+
+def _batches(step: Step, task: Task, epoch: int, settings: TrainingSettings) -> tuple[Tensor, ...]:
+    """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone."""
+    seed = step.method.seed
+    order = torch.randperm(len(step.data), generator=generator(seed, "shuffle", task.index, epoch))
+    if step.augment is not None:
+        step.augment.draw(generator(seed, "augment", task.index, epoch))
+    batches: tuple[Tensor, ...] = order.to(step.hardware.device).split(settings.batch_size)
+    return batches
 
 
 def make_step(

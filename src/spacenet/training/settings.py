@@ -26,6 +26,8 @@ class TrainingSettings:
     """Decay of the weights that the task may change."""
     augment: Flag = False
     """Train on images cropped at random (4 pixels of padding) and flipped at random, anew in every epoch."""
+    settling: int = 1
+    """Passes over the data after a task's last epoch in which only batch norm's statistics follow the final weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
     precision: Literal["32", "bf16"] = "32"
@@ -45,5 +47,7 @@ class TrainingSettings:
             raise SettingsError(f"momentum: {self.momentum} is out of range (need 0 ≤ momentum < 1)")
         if self.weight_decay < 0:
             raise SettingsError(f"weight-decay: {self.weight_decay} is negative")
+        if self.settling < 0:
+            raise SettingsError(f"settling: {self.settling} is not a number of passes (need 0 or more)")
         if self.devices > self.batch_size:
             raise SettingsError(f"devices: {self.devices} processes cannot share batches of {self.batch_size} samples")

@@ -30,9 +30,7 @@ class Step:
 
     def compute(self, rows: Tensor, weight: float) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""
-        batch = self._pick(rows)
-        with self.hardware.autocast():
-            output = self.method.forward(batch)
+        batch, output = self._forward(rows)
         loss = self.method.loss(output, batch)
         self.optimizer.zero_grad()
         loss.backward()
@@ -41,6 +39,16 @@ class Step:
         self.method.step(self.optimizer)
         self.loss += loss.detach() * len(rows)
         self.right += (output.detach().argmax(1) == self.method.target(batch)).sum()
+
+    def settle(self, rows: Tensor) -> None:
+        """Only what a forward pass changes by itself: batch norm's statistics."""
+        with torch.no_grad():
+            self._forward(self.hardware.share(rows))
+
+    def _forward(self, rows: Tensor) -> tuple[Batch, Tensor]:
+        batch = self._pick(rows)
+        with self.hardware.autocast():
+            return batch, self.method.forward(batch)
 
     def _pick(self, rows: Tensor) -> Batch:
         batch = Batch.pick(self.data, rows) if self.augment is None else Batch.made(self.augment(rows), self.data, rows)
