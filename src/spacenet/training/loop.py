@@ -62,14 +62,15 @@ def learn_task(
     optimizer = make_optimizer(method, settings)
     if start is not None:
         load_optimizer(optimizer, start.optimizer)
-    epochs, batches = method.epochs(settings.epochs), math.ceil(len(data) / settings.batch_size)
+    epochs = method.epochs(settings.epochs)
     augment = CropAndFlip(data) if settings.augment else None
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
-        for number, rows in enumerate(_batches(step, task, epoch, settings), 1):
+        batches = _batches(step, task, epoch, settings)
+        for number, rows in enumerate(batches, 1):
             step(rows)
-            on_batch(epoch * batches + number, epochs * batches)
+            on_batch(epoch * len(batches) + number, epochs * len(batches))
         hardware.average(method.statistics())
         loss, right = step.figures()
         method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
@@ -90,13 +91,18 @@ def learn_task(
 
 
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingSettings) -> tuple[Tensor, ...]:
-    """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone."""
+    """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone.
+
+    With batch norm, samples that do not fill a last batch wait for the next epoch: the statistics of a few samples are
+    a poor guide, and the last step of a task would follow them.
+    """
     seed = step.method.seed
     order = torch.randperm(len(step.data), generator=generator(seed, "shuffle", task.index, epoch))
     if step.augment is not None:
         step.augment.draw(generator(seed, "augment", task.index, epoch))
     batches: tuple[Tensor, ...] = order.to(step.hardware.device).split(settings.batch_size)
-    return batches
+    short = step.method.statistics() and len(batches[-1]) < settings.batch_size
+    return batches[:-1] if short and len(batches) > 1 else batches
 
 
 def make_step(
