@@ -13,7 +13,8 @@ usage: spacenet COMMAND …
   data fetch NAME    get a data set
   --version          print the version
 
-streams: split-digits (embedded), split-mnist, split-fashion-mnist, or your own with --npz FILE
+streams: split-digits (embedded), split-mnist, split-fashion-mnist, split-cifar-10, icifar-100, cifar-10-100,
+         or your own with --npz FILE
 """
 
 
