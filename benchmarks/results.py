@@ -100,7 +100,7 @@ def page() -> None:
     for section in sections():
         found = [(row, _load(row["name"])) for row in section["row"]]
         parts.append(f"## {section['title']}\n\n{section['text']}\n\n{_table(found)}")
-        if section.get("per_task"):
+        if section.get("per_task") and any(figures for _, figures in found):
             parts.append(_per_task(found))
         parts.append(_commands(found))
     save_text(PAGE, "\n".join(parts))

@@ -5,11 +5,28 @@ many links it has; on a GPU their number is what a small network's time goes to.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from spacenet.space.blueprint import Blueprint
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the numbers lie. The function is the same with any."""
+
+    multiple: int = 1
+    """Hidden populations are filled up to a multiple of this with units that have no connections."""
+    sources_last: bool = False
+    """Whether a convolution's weights have their sources side by side."""
+
+    @classmethod
+    def for_device(cls, device: torch.device, blueprint: Blueprint) -> "Layout":
+        """What the device's convolutions are fast with."""
+        return cls(8, True) if device.type == "cuda" and blueprint.convolves else cls()
 
 
 class Assembly:
@@ -21,11 +38,10 @@ class Assembly:
         frozen: Mapping[str, Tensor],
         populations: Sequence[UnitsInTraining],
         device: torch.device,
+        layout: Layout,
     ) -> None:
         """`frozen` has each link's weights before the task, (targets, sources, *kernel)."""
-        self.links = links
-        # A GPU's convolutions want the sources of a weight side by side.
-        self.channels_last = device.type == "cuda"
+        self.links, self.layout = links, layout
         units = {key: values for part in populations for key, values in part.frozen.items()}
         self.shapes = {name: self._stored(weight).shape for name, weight in frozen.items()}
         self.link_sizes = [shape.numel() for shape in self.shapes.values()]
@@ -78,4 +94,4 @@ class Assembly:
 
     def _turned(self, dimensions: int) -> bool:
         """Whether a weight of so many dimensions is stored with its sources last."""
-        return self.channels_last and dimensions == 4
+        return self.layout.sources_last and dimensions == 4

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from spacenet.space.assembly import Assembly
+from spacenet.space.assembly import Assembly, Layout
 from spacenet.space.blueprint import CPU, Link, Values
 from spacenet.space.constants import Constants
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
@@ -46,9 +46,8 @@ class Workspace:
         self.units, constant = self._live(outputs, whole, fixed)
         self.constants = Constants(ledger, constant, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
-        # A GPU's convolutions are fast where the numbers of maps are multiples of eight.
-        multiple = 8 if device.type == "cuda" and ledger.blueprint.convolves else 1
-        size = sizes(ledger, self.units, multiple)
+        layout = Layout.for_device(device, ledger.blueprint)
+        size = sizes(ledger, self.units, layout.multiple)
         links = ledger.blueprint.links
         self.training = {link.name: self._open(link, new[link.name], size).to(device) for link in links}
         self.populations = {
@@ -58,7 +57,7 @@ class Workspace:
             for p in ledger.blueprint.populations
         }
         frozen = {link.name: block(ledger, link, self.units, size) for link in links}
-        self.assembly = Assembly(self.training, frozen, list(self.populations.values()), device)
+        self.assembly = Assembly(self.training, frozen, list(self.populations.values()), device, layout)
 
     def _live(self, outputs: Tensor, whole: bool, fixed: bool) -> tuple[Units, Units]:
         """The units that the workspace must hold, and the constant ones that feed them from outside."""
