@@ -1,0 +1,105 @@
+"""What only a GPU can show. Skipped where there is none."""
+
+import dataclasses
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from spacenet.methods.base import Method
+from spacenet.methods.naive import Naive
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.batch_norm import normalise
+from spacenet.training.augment import CropAndFlip
+from spacenet.training.hardware import find_hardware
+from spacenet.training.loop import learn_task, make_optimizer, make_step
+from spacenet.training.settings import TrainingSettings
+from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+TRAINING = TrainingSettings(epochs=3, batch_size=4, learning_rate=0.05, momentum=0.9, augment=True, device="cuda")
+
+
+def learned(method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True) -> list[Tensor]:
+    monkeypatch.setattr(type(method), "steps_alike", recorded)
+    for task in images(2):
+        learn_task(
+            method,
+            task,
+            TRAINING,
+            hardware=find_hardware(TRAINING),
+            on_batch=lambda done, total: None,
+            on_epoch=lambda epoch, optimizer: None,
+        )
+    return [tensor.cpu() for tensor in method.model().values()]
+
+
+def spacenet() -> SpaceNet:
+    settings = SpaceNet.Settings(selected=(0, 5, 7, 9), reserved=(0, 1, 2, 3), connections=(0.05,))
+    return SpaceNet(tiny_wrn(), settings, 0, torch.device("cuda"))
+
+
+def naive() -> Naive:
+    return Naive(tiny_cnn(), Naive.Settings(), 0, torch.device("cuda"))
+
+
+@pytest.mark.parametrize("build", [spacenet, naive])
+def test_a_recorded_step_computes_what_a_plain_one_does_to_the_bit(
+    build: type[Method], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, plain = (learned(build(), monkeypatch, recorded) for recorded in (True, False))  # type: ignore[call-arg]
+    assert all(torch.equal(a, b) for a, b in zip(recorded, plain, strict=True))
+
+
+def test_the_same_seed_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (learned(spacenet(), monkeypatch) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_nothing_waits_for_the_gpu_within_an_epoch() -> None:
+    method, task = spacenet(), images(2)[0]
+    hardware = find_hardware(TRAINING)
+    data = dataclasses.replace(task.train.to(hardware.device), fixed=False)
+    method.begin_task(task, data)
+    step = make_step(method, data, make_optimizer(method, TRAINING), hardware, CropAndFlip(data))
+    batches = torch.arange(24, device=hardware.device).split(4)
+    for rows in batches:
+        step(rows)  # the first ones, and the recording
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for rows in batches:
+            step(rows)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_predictions_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    method = spacenet()
+    learned(method, monkeypatch)
+    here = SpaceNet(tiny_wrn(), method.settings, 0)
+    here.load_model(method.model())
+    torch.testing.assert_close(method.predict_all(batch()), here.predict_all(batch()), atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_batch_norm_of_partly_fresh_units(layout: torch.memory_format) -> None:
+    rng = Generator().manual_seed(0)
+    h, gradient = (torch.randn(16, 12, 8, 8, generator=rng) for _ in range(2))
+    scale, shift, mean, var = (torch.rand(12, generator=rng) + 0.5 for _ in range(4))
+    fresh = torch.rand(12, generator=rng) > 0.5
+    found = []
+    for device in ("cpu", "cuda"):
+        x = h.to(device, memory_format=layout, copy=True).requires_grad_()
+        parts = {"scale": scale, "shift": shift, "mean": mean, "var": var}
+        values = {f"p.norm.{name}": value.to(device, copy=True) for name, value in parts.items()} | {
+            "p.fresh": fresh.to(device)
+        }
+        trained = [values[f"p.norm.{name}"].requires_grad_() for name in ("scale", "shift")]
+        out = normalise(values, "p", x)
+        out.backward(gradient.to(device))
+        found.append([out, x.grad, *(t.grad for t in trained), values["p.norm.mean"], values["p.norm.var"]])
+    for on_cpu, on_gpu in zip(*found, strict=True):
+        assert on_cpu is not None
+        assert on_gpu is not None
+        torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-4, rtol=1e-4)
