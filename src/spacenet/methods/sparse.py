@@ -5,7 +5,7 @@ commit → reserve → pack.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +18,10 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.option_types import Flag, OptionalText
 from spacenet.seeding import generator
-from spacenet.space.allocation import Demand, allocate, check, select, tasks_that_fit
-from spacenet.space.blueprint import CPU, Blueprint, Link
+from spacenet.space.allocation import allocate, check, select, tasks_that_fit
+from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.cut import Units
+from spacenet.space.demand import Demand, work_out
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
@@ -87,48 +88,8 @@ class SparseMethod(Method):
 
     def demand(self, classes: int) -> Demand:
         """What a task of so many classes asks of the space."""
-        blueprint, settings = self.blueprint, self.settings
-        groups = {p.name: p.group or p.name for p in blueprint.hidden}
-        of_group = {
-            name: _for_each(name, getattr(settings, name), list(dict.fromkeys(groups.values())))
-            for name in ("selected", "reserved")
-        }
-        free = {p.name: len(self.ledger.free(p.name)) for p in blueprint.hidden}
-        selected = {name: int(of_group["selected"][group]) or free[name] for name, group in groups.items()}
-        reserved = {name: int(of_group["reserved"][group]) for name, group in groups.items()}
-        connections = self._connections(selected, classes)
-        asked = _for_each("connections", settings.connections, [link.name for link in blueprint.links])
-        least = {name: -(-count // 2) for name, count in connections.items() if asked[name] < 1}
-        return Demand(selected, reserved, connections, least)
-
-    def _connections(self, selected: Mapping[str, int], classes: int) -> dict[str, int]:
-        """How many connections each link gets; a share of a tiny layer is raised so that no selected unit is dead.
-
-        A percentage of three or sixteen maps may be none at all. What is added there for units into which nothing
-        leads yet, the largest link gives, so that the total stays.
-        """
-        links = {link.name: link for link in self.blueprint.links}
-        asked = _for_each("connections", self.settings.connections, list(links))
-        size = {p.name: self.ledger.size(p.name) for p in self.blueprint.populations}
-        size[self.blueprint.output.name] = classes
-        counts = {}
-        for name, link in links.items():
-            share = round(asked[name] * size[link.source] * size[link.target])
-            counts[name] = int(asked[name]) if asked[name] >= 1 else max(share, self._dead(link, selected, classes))
-        shares = {name: count for name, count in counts.items() if asked[name] < 1}
-        if shares:
-            total = sum(round(asked[n] * size[links[n].source] * size[links[n].target]) for n in shares)
-            largest = max(shares, key=lambda name: shares[name])
-            least = self._dead(links[largest], selected, classes)
-            counts[largest] = max(least, counts[largest] - (sum(shares.values()) - total))
-        return counts
-
-    def _dead(self, link: Link, selected: Mapping[str, int], classes: int) -> int:
-        """Up to how many of the units that a task selects have no ingoing connection over this link yet."""
-        if link.target == self.blueprint.output.name:
-            return classes
-        fed = self.ledger.fed(link)[self.ledger.free(link.target)]
-        return min(selected[link.target], int((~fed).sum()))
+        settings = self.settings
+        return work_out(self.ledger, settings.selected, settings.reserved, settings.connections, classes)
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
@@ -263,12 +224,3 @@ class AdaptiveMethod(SparseMethod):
             for history in optimizer.state.get(value, {}).values():  # a grown connection must not inherit momentum
                 if torch.is_tensor(history) and history.shape == value.shape:
                     history[moved] = 0.0
-
-
-def _for_each(setting: str, values: Sequence[float], names: list[str]) -> dict[str, float]:
-    """One value per name; a single value stands for all."""
-    if len(values) == 1:
-        values = [values[0]] * len(names)
-    if len(values) != len(names):
-        raise SettingsError(f"{setting}: {len(values)} numbers for {', '.join(names)}; give one, or {len(names)}")
-    return dict(zip(names, values, strict=True))

@@ -1,29 +1,13 @@
 """Algorithm 2: pick free units for a task and lay its connections among them, at random."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import torch
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.cut import Units, inside
+from spacenet.space.demand import Demand
 from spacenet.space.ledger import FREE, Connections, Ledger
-
-
-@dataclass(frozen=True)
-class Demand:
-    """What one task asks of the space. Populations and links are given by name."""
-
-    selected: Mapping[str, int]
-    """Free units to lay connections among, for each hidden population (the paper's sel)."""
-    reserved: Mapping[str, int]
-    """How many of those become the task's own at its end (the paper's spec)."""
-    connections: Mapping[str, int]
-    """How many connections each link gets."""
-    least: Mapping[str, int] = field(default_factory=dict)
-    """With how many a link can do if no more positions are open; those not named need all."""
 
 
 def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
