@@ -1,6 +1,5 @@
 """Training steps outside of a run: what the training loop does for each batch, one call at a time, and timing it."""
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,8 @@ from spacenet.nets import build_net
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU
 from spacenet.streams.stream import Stream, Task
-from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import Hardware
-from spacenet.training.loop import make_optimizer, make_step
+from spacenet.training.loop import make_optimizer, make_step, training_data
 
 REPEATS = 9
 WARM_UP = 3
@@ -32,11 +30,9 @@ class Stepper:
 
     def __init__(self, method: Method, task: Task, config: RunConfig, hardware: Hardware | None = None) -> None:
         self.method, self.hardware = method, hardware or Hardware()
-        augmented = config.training.augment
-        self.data = dataclasses.replace(method.training_data(task).to(self.hardware.device), fixed=not augmented)
+        self.data, augment = training_data(method, task, config.training, self.hardware)
         method.begin_task(task, self.data)
         self.optimizer = make_optimizer(method, config.training)
-        augment = CropAndFlip(self.data) if augmented else None
         self.step = make_step(method, self.data, self.optimizer, self.hardware, augment)
         order = torch.randperm(len(self.data), generator=generator(method.seed, "shuffle", task.index, 0))
         batches = order.to(self.hardware.device).split(config.training.batch_size)

@@ -8,5 +8,5 @@ from tyro.conf import arg
 OptionalInt = Annotated[int | None, arg(metavar="INT", help_behavior_hint="")]
 OptionalText = Annotated[str | None, arg(metavar="TEXT", help_behavior_hint="")]
 OptionalPath = Annotated[Path | None, arg(metavar="PATH", help_behavior_hint="")]
-Integers = Annotated[tuple[int, ...], arg(metavar="INT …")]
+Integers = Annotated[tuple[int, ...], arg(metavar="INT …", help_behavior_hint="")]
 Flag = Annotated[bool, arg(help_behavior_hint="")]

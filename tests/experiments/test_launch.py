@@ -18,7 +18,7 @@ from spacenet.training.loop import learn_task
 from spacenet.training.settings import TrainingSettings
 from tests.nets.test_convolutions import images, tiny_cnn
 
-TRAINING = TrainingSettings(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment=True, devices=2)
+TRAINING = TrainingSettings(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
 
 
 def learn_and_save(hardware: Hardware, folder: Path) -> float:

@@ -28,7 +28,7 @@ def config(folder: Path, method: str = "spacenet", **over: dict[str, Any]) -> Ru
     settings: dict[str, Any] = {
         "data": {"npz": str(images_file(folder))},
         "net": {"net": "small-cnn", "hidden": [6, 8, 12]},
-        "training": {"epochs": 2, "batch_size": 5, "learning_rate": 0.1, "momentum": 0.5, "augment": True},
+        "training": {"epochs": 2, "batch_size": 5, "learning_rate": 0.1, "momentum": 0.5, "augment": "crop-flip"},
     }
     if method == "spacenet":
         settings["options"] = {"selected": [0], "reserved": [1], "connections": [0.2], "expand": "3:conv2=2"}
@@ -95,7 +95,7 @@ def test_vectors_cannot_be_augmented(tmp_path: Path) -> None:
     x = np.zeros((4, 10), np.float32)
     y = np.array([0, 1, 0, 1])
     np.savez(tmp_path / "vectors.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    over = {"data": {"npz": str(tmp_path / "vectors.npz")}, "training": {"augment": True}}
+    over = {"data": {"npz": str(tmp_path / "vectors.npz")}, "training": {"augment": "crop-flip"}}
     with pytest.raises(SettingsError, match="augment: only images"):
         check(preset("npz", "naive", over))
 

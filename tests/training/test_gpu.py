@@ -18,7 +18,9 @@ from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-TRAINING = TrainingSettings(epochs=3, batch_size=4, learning_rate=0.05, momentum=0.9, augment=True, device="cuda")
+TRAINING = TrainingSettings(
+    epochs=3, batch_size=4, learning_rate=0.05, momentum=0.9, augment="crop-flip", device="cuda"
+)
 
 
 def learned(method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True) -> list[Tensor]:

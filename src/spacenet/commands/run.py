@@ -112,19 +112,20 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
         "data": type(default.data),
         "net": type(default.net),
         "training": type(default.training),
-        "options": method_named(method).Settings,
+        "method": method_named(method).Settings,
     }
     form = make_dataclass("Form", kinds.items())
     run = RunOptions(stream=stream, method=method, seed=default.seed)
-    empty = form(run, *(getattr(default, name) for name in list(kinds)[1:]))
+    empty = form(run, default.data, default.net, default.training, default.options)
     markers = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
     filled: Any = tyro.cli(
         form, prog="spacenet run", description=DESCRIPTION, args=arguments, default=empty, config=markers
     )
     options: RunOptions = filled.run
-    parts = {name: getattr(filled, name) for name in list(kinds)[1:]}
-    stream = options.stream if parts["data"].npz is None else NPZ
-    config = RunConfig(stream=stream, method=options.method, seed=options.seed, **parts)
+    stream = options.stream if filled.data.npz is None else NPZ
+    config = RunConfig(
+        stream, options.method, options.seed, filled.data, filled.net, filled.training, options=filled.method
+    )
     return options, dataclasses.replace(config, data=_absolute(config.data)), config != default
 
 

@@ -40,7 +40,7 @@ def check(config: RunConfig) -> None:
 def _prepare(config: RunConfig, device: torch.device) -> tuple[Stream, Method, list[str]]:
     stream = make_stream(config.stream, config.data)
     blueprint = build_net(config.net, stream.input_shape)
-    if config.training.augment:
+    if config.training.augment != "none":
         check_images(stream.input_shape)
     method = method_named(config.method)(blueprint, config.options, config.seed, device)
     return stream, method, method.check(stream)

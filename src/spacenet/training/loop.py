@@ -54,7 +54,7 @@ def learn_task(
     `on_batch` is told the batches done and all batches of the task; `on_epoch` may save what it is given.
     """
     hardware = hardware or Hardware()
-    data = replace(method.training_data(task).to(hardware.device), fixed=not settings.augment)
+    data, augment = training_data(method, task, settings, hardware)
     if start is None:
         method.begin_task(task, data)
     else:
@@ -63,7 +63,6 @@ def learn_task(
     if start is not None:
         load_optimizer(optimizer, start.optimizer)
     epochs = method.epochs(settings.epochs)
-    augment = CropAndFlip(data) if settings.augment else None
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
@@ -88,6 +87,16 @@ def learn_task(
             step.settle(rows)
         hardware.average(method.statistics())
     method.end_task(task)
+
+
+def training_data(
+    method: Method, task: Task, settings: TrainingSettings, hardware: Hardware
+) -> tuple[Samples, CropAndFlip | None]:
+    """What the method is trained on, on the device, and how it varies."""
+    data = method.training_data(task).to(hardware.device)
+    if settings.augment == "none":
+        return data, None
+    return replace(data, fixed=False), CropAndFlip(data)
 
 
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingSettings) -> tuple[Tensor, ...]:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacenet.errors import SettingsError
-from spacenet.option_types import Flag
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,8 @@ class TrainingSettings:
     """Momentum of SGD."""
     weight_decay: float = 0.0
     """Decay of the weights that the task may change."""
-    augment: Flag = False
-    """Train on images cropped at random (4 pixels of padding) and flipped at random, anew in every epoch."""
+    augment: Literal["none", "crop-flip"] = "none"
+    """Vary images in every epoch: crop them at random out of a frame of 4 pixels, and flip them at random."""
     settling: int = 1
     """Passes over the data after a task's last epoch in which only batch norm's statistics follow the final weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
