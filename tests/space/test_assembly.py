@@ -17,7 +17,7 @@ from tests.nets.test_convolutions import NETS, images, learned
 
 Build = Callable[[], Blueprint]
 
-LAYOUTS = [Layout(), Layout(8, False), Layout(1, True), Layout(8, True)]
+LAYOUTS = [Layout(), Layout(together=True), Layout(8), Layout(1, True), Layout(8, True, True)]
 
 
 def third_task(model: Mapping[str, Tensor], build: Build, settings: dict[str, Any]) -> SpaceNet:
@@ -68,5 +68,5 @@ def test_only_convolutions_on_a_gpu_are_laid_out_anew() -> None:
 
     gpu = torch.device("cuda")
     assert Layout.for_device(CPU, cnn()) == Layout()
-    assert Layout.for_device(gpu, mlp(4, (5,))) == Layout()
-    assert Layout.for_device(gpu, cnn()) == Layout(8, True)
+    assert Layout.for_device(gpu, mlp(4, (5,))) == Layout(together=True)
+    assert Layout.for_device(gpu, cnn()) == Layout(8, True, True)

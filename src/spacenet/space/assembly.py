@@ -1,9 +1,6 @@
-"""Putting a workspace's numbers together: frozen ones are a constant, the task's own are scattered into a copy of it.
+"""Putting a workspace together: frozen numbers are a constant, the task's own are scattered into a copy of it."""
 
-All links and unit values lie in one vector. So a step assembles the whole network in a handful of operations, however
-many links it has; on a GPU their number is what a small network's time goes to.
-"""
-
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,15 +19,19 @@ class Layout:
     """Hidden populations are filled up to a multiple of this with units that have no connections."""
     sources_last: bool = False
     """Whether a convolution's weights have their sources side by side."""
+    together: bool = False
+    """Whether all numbers are assembled in one vector: few operations, at the price of some copying."""
 
     @classmethod
     def for_device(cls, device: torch.device, blueprint: Blueprint) -> "Layout":
-        """What the device's convolutions are fast with."""
-        return cls(8, True) if device.type == "cuda" and blueprint.convolves else cls()
+        """What the device is fast with. A small network's time on a GPU goes to launching operations."""
+        if device.type != "cuda":
+            return cls()
+        return cls(8, sources_last=True, together=True) if blueprint.convolves else cls(together=True)
 
 
 class Assembly:
-    """The vector of a workspace, and where in it everything lies."""
+    """Each link's weights and each trained unit value as a flat part, and where the task's own numbers lie in it."""
 
     def __init__(
         self,
@@ -43,38 +44,46 @@ class Assembly:
         """`frozen` has each link's weights before the task, (targets, sources, *kernel)."""
         self.links, self.layout = links, layout
         units = {key: values for part in populations for key, values in part.frozen.items()}
-        self.shapes = {name: self._stored(weight).shape for name, weight in frozen.items()}
-        self.link_sizes = [shape.numel() for shape in self.shapes.values()]
-        self.unit_sizes = {key: len(values) for key, values in units.items()}
-        parts = [self._stored(frozen[name]).flatten() for name in self.shapes] + list(units.values())
-        self.base = torch.cat(parts).to(device)
-        own = [part.own[key] for part in populations for key in part.frozen]
-        self.own: list[nn.Parameter] = [link.value for link in links.values()] + own
+        stored = {name: self._stored(weight) for name, weight in frozen.items()} | units
+        self.shapes = {name: values.shape for name, values in stored.items()}
+        self.sizes = [values.numel() for values in stored.values()]
+        self.base = torch.cat([values.flatten() for values in stored.values()]).to(device)
+        self.bases = self.base.split(self.sizes)
+        own_units = [part.own[key] for part in populations for key in part.frozen]
+        self.own: list[nn.Parameter] = [link.value for link in links.values()] + own_units
         self._selected = [part.selected for part in populations for _ in part.frozen]
-        self.place = self._places()
+        self.places = self._places()
+        self.place = self._joined()
 
     def values(self) -> dict[str, Tensor]:
         """Each link's weights and each trained unit value, frozen and own together."""
-        own = torch.cat([value.flatten() for value in self.own])
-        whole = self.base.index_copy(0, self.place, own)
-        weights, units = whole.split([sum(self.link_sizes), sum(self.unit_sizes.values())])
-        kind = self.base.device.type
-        if torch.is_autocast_enabled(kind):  # at once; each convolution would else do it for its own
-            weights = weights.to(torch.get_autocast_dtype(kind))
-        values = dict(zip(self.unit_sizes, units.split(list(self.unit_sizes.values())), strict=True))
-        for (name, shape), part in zip(self.shapes.items(), weights.split(self.link_sizes), strict=True):
-            weight = part.view(shape)
-            values[name] = weight.permute(0, 3, 1, 2) if self._turned(weight.dim()) else weight
+        values = {}
+        for (name, shape), part in zip(self.shapes.items(), self._parts(), strict=True):
+            turned = name in self.links and self._turned(len(shape))
+            values[name] = part.view(shape).permute(0, 3, 1, 2) if turned else part.view(shape)
         return values
+
+    def _parts(self) -> Sequence[Tensor]:
+        if not self.layout.together:
+            pieces = zip(self.bases, self.places, self.own, strict=True)
+            return [base.index_copy(0, place, own.flatten()) for base, place, own in pieces]
+        whole = self.base.index_copy(0, self.place, torch.cat([value.flatten() for value in self.own]))
+        count = len(self.links)
+        links, units = whole.split([sum(self.sizes[:count]), sum(self.sizes[count:])])
+        kind = self.base.device.type
+        if torch.is_autocast_enabled(kind):  # all weights at once; each convolution would else cast its own
+            links = links.to(torch.get_autocast_dtype(kind))
+        return [*links.split(self.sizes[:count]), *units.split(self.sizes[count:])]
 
     def rewired(self) -> None:
         """Connections have moved. In place: a recorded step reads it there."""
-        self.place.copy_(self._places())
+        self.places = self._places()
+        self.place.copy_(self._joined())
 
-    def _places(self) -> Tensor:
-        """Where in the vector each of the task's own numbers lies."""
-        places, start = [], 0
-        for link, size in zip(self.links.values(), self.link_sizes, strict=True):
+    def _places(self) -> list[Tensor]:
+        """Where in its part each of the task's own numbers lies."""
+        places = []
+        for link in self.links.values():
             elements = link.value[0].numel() if len(link.value) else 1
             element = torch.arange(elements, device=link.place.device)
             if self._turned(link.value.dim() + 1):
@@ -82,12 +91,13 @@ class Assembly:
                 place = (target[:, None] * elements + element) * link.shape[1] + source[:, None]
             else:
                 place = link.place[:, None] * elements + element
-            places.append(start + place.flatten())
-            start += size
-        for selected, size in zip(self._selected, self.unit_sizes.values(), strict=True):
-            places.append(start + selected)
-            start += size
-        return torch.cat(places)
+            places.append(place.flatten())
+        return places + self._selected
+
+    def _joined(self) -> Tensor:
+        """The same places in the vector of all parts."""
+        starts = itertools.accumulate(self.sizes[:-1], initial=0)
+        return torch.cat([start + place for start, place in zip(starts, self.places, strict=True)])
 
     def _stored(self, weight: Tensor) -> Tensor:
         return weight.permute(0, 2, 3, 1) if self._turned(weight.dim()) else weight
