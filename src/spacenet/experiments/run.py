@@ -84,7 +84,7 @@ class Run:
         if (folder / STATE).is_file():
             self._restore()
         else:
-            self.record.untrained, _ = self._evaluate()
+            self.record.untrained, _ = self._evaluate(0)
 
     def execute(self) -> dict[str, Any]:
         """Learn what is still to be learned; returns the metrics."""
@@ -130,7 +130,7 @@ class Run:
             on_epoch=on_epoch,
         )
         self.start = None
-        row, restricted = self._evaluate()
+        row, restricted = self._evaluate(index + 1)
         self.record.matrix.append(row)
         self.record.task_incremental.append(restricted)
         current.accuracy, current.layers = row[index], self.method.layers()
@@ -139,9 +139,15 @@ class Run:
         self._save()
         self._tell(lambda watch: watch.task(self.record))
 
-    def _evaluate(self) -> tuple[list[float], list[float]]:
-        output = self.method.predict_all(self.test_x)
-        return accuracies(output, self.tests, [task.classes for task in self.stream])
+    def _evaluate(self, learned: int) -> tuple[list[float], list[float]]:
+        """Accuracy on each task after so many were learned. Those to come score 0: nobody can name their classes."""
+        to_come = [0.0] * (len(self.stream) - learned)
+        if not learned:
+            return to_come, to_come
+        tests = self.tests[:learned]
+        output = self.method.predict_all(self.test_x[: sum(map(len, tests))])
+        free, restricted = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
+        return free + to_come, restricted + to_come
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
         """Save the state; an optimiser is given in the middle of a task."""

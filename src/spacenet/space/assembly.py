@@ -59,8 +59,8 @@ class Assembly:
         """Each link's weights and each trained unit value, frozen and own together."""
         values = {}
         for (name, shape), part in zip(self.shapes.items(), self._parts(), strict=True):
-            turned = name in self.links and self._turned(len(shape))
-            values[name] = part.view(shape).permute(0, 3, 1, 2) if turned else part.view(shape)
+            whole = part if len(shape) == 1 else part.view(shape)
+            values[name] = whole.permute(0, 3, 1, 2) if self._turned(len(shape)) else whole
         return values
 
     def _parts(self) -> Sequence[Tensor]:
