@@ -3,16 +3,20 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.experiments.presets import preset
+from spacenet.errors import SettingsError
+from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import Run, check, create_folder
-from spacenet.methods import METHODS
+from spacenet.methods import METHODS, method_named
+from spacenet.methods.sparse import AdaptiveSettings
+from spacenet.nets import build_net
+from spacenet.streams import make_stream
 
 needs_data = pytest.mark.skipif("SPACENET_DATA" not in os.environ, reason="SPACENET_DATA names no folder with MNIST")
 
 
 def test_static_sparse_has_the_very_settings_of_spacenet() -> None:
-    for stream in ("split-digits", "split-mnist", "split-fashion-mnist"):
-        adaptive, static = preset(stream, "spacenet"), preset(stream, "static-sparse")
+    for stream, variant in ((stream, variant) for stream, variants in BENCHMARKS.items() for variant in variants):
+        adaptive, static = (preset(stream, method, variant=variant) for method in ("spacenet", "static-sparse"))
         assert (adaptive.data, adaptive.net, adaptive.training) == (static.data, static.net, static.training)
         assert vars(static.options).items() <= vars(adaptive.options).items()
 
@@ -45,3 +49,23 @@ def test_split_mnist_is_learned(tmp_path: Path) -> None:
     assert metrics["bwt"] > -16
     assert metrics["connections"] == 5 * (10_000 + 1_640 + 80)
     assert all(layer["reserved"] == 200 for layer in metrics["layers"][:2])
+
+
+@pytest.mark.parametrize("stream", ["split-digits", "npz"])
+@pytest.mark.parametrize("net", ["small-cnn", "resnet-18", "wrn-10-1"])
+def test_another_net_than_the_papers_has_settings_that_work(stream: str, net: str) -> None:
+    config = preset(stream, "spacenet", {"net": {"net": net}})
+    assert config.net.hidden == ()
+    digits = make_stream("split-digits")
+    method = method_named("spacenet")(build_net(config.net, digits.input_shape), config.options, 0)
+    assert method.check(digits) == []
+
+
+def test_experiments_of_a_stream_are_chosen_by_name() -> None:
+    assert preset("icifar-100", "spacenet").net.net == "small-cnn"
+    assert preset("icifar-100", "spacenet", variant="wrn-28-10").net.net == "wrn-28-10"
+    expanded = preset("cifar-10-100", "spacenet", variant="expanded").options
+    assert isinstance(expanded, AdaptiveSettings)
+    assert expanded.expand == "6:conv2=8,conv3=8"
+    with pytest.raises(SettingsError, match="preset: icifar-100 has no 'expanded'; it has small-cnn, wrn-28-10"):
+        preset("icifar-100", "spacenet", variant="expanded")

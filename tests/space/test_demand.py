@@ -6,7 +6,7 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.nets.wide_resnet import wide_resnet
 from spacenet.space.allocation import allocate, select
-from spacenet.space.demand import Demand, work_out
+from spacenet.space.demand import work_out
 from spacenet.space.ledger import Connections, Ledger
 
 
@@ -56,20 +56,32 @@ def test_units_that_are_fed_already_need_no_more() -> None:
     assert work_out(ledger, [0], [1], [0.01], 2).connections[link.name] == 5
 
 
-def test_the_last_of_a_layer_is_taken_as_far_as_half_a_share_goes() -> None:
-    ledger = Ledger(mlp(4, (5,)))
-    link = ledger.blueprint.links[0]
+def ledger_with(taken: int, link: int) -> Ledger:
+    """An MLP 4-5-4 in which so many of a link's positions are owned, row by row."""
+    ledger = Ledger(mlp(4, (5, 4)))
+    places = torch.arange(taken, dtype=torch.int32)
+    sources = ledger.size(ledger.blueprint.links[link].source)
+    owner, value = torch.zeros(taken, dtype=torch.int16), torch.ones(taken)
+    ledger.add(ledger.blueprint.links[link], Connections(places % sources, places // sources, owner, value))
+    return ledger
 
-    def take(count: int) -> None:
-        demand = Demand({"hidden1": 5}, {"hidden1": 0}, {link.name: count, "hidden1-output": 2})
-        selection = select(ledger, demand, torch.tensor([0, 1]), rng())
-        ledger.add(link, allocate(ledger, demand, selection, 0, rng())[link.name])
 
-    take(15)
-    share = work_out(ledger, [0], [0], [0.5], 2)
-    assert share.connections[link.name] == 10
+@pytest.mark.parametrize(("taken", "given"), [(5, 10), (15, 5), (16, None)])
+def test_the_last_of_a_layer_is_taken_as_far_as_half_a_share_goes(taken: int, given: int | None) -> None:
+    ledger = ledger_with(taken, link=1)
+    share = work_out(ledger, [0], [0], [0.25, 0.5, 0.5], 2)
+    assert share.connections["hidden1-hidden2"] == 10
     selection = select(ledger, share, torch.tensor([0, 1]), rng())
-    assert len(allocate(ledger, share, selection, 1, rng())[link.name]) == 5
-    take(1)
-    with pytest.raises(SpaceFull, match="hidden1 is full: 5 connections from input to hidden1 are needed, but only 4"):
-        allocate(ledger, share, selection, 1, rng())
+    if given is None:
+        with pytest.raises(SpaceFull, match="hidden2 is full: 5 connections .* are needed, but only 4"):
+            allocate(ledger, share, selection, 1, rng())
+    else:
+        assert len(allocate(ledger, share, selection, 1, rng())["hidden1-hidden2"]) == given
+
+
+@pytest.mark.parametrize(("taken", "given"), [(10, 10), (18, 2), (20, 0)])
+def test_units_that_the_inputs_feed_already_can_do_without_more(taken: int, given: int) -> None:
+    ledger = ledger_with(taken, link=0)
+    share = work_out(ledger, [0], [0], [0.5], 2)
+    selection = select(ledger, share, torch.tensor([0, 1]), rng())
+    assert len(allocate(ledger, share, selection, 1, rng())["input-hidden1"]) == given

@@ -106,7 +106,7 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
         from_file.pop("options", None)  # they are another method's
     net = _peek(arguments, "net")
     variant = _peek(arguments, "preset") or (net if net in BENCHMARKS.get(stream, {}) else None)
-    default = preset(stream, method, from_file, variant=variant)
+    default = preset(stream, method, from_file, {"net": {"net": net}} if net else {}, variant=variant)
     kinds: dict[str, type] = {
         "run": RunOptions,
         "data": type(default.data),

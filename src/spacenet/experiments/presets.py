@@ -4,11 +4,12 @@ docs/settings.md says which differ from the paper's text, and why.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spacenet.errors import SettingsError
 from spacenet.experiments.config import RunConfig, from_mapping, merged
+from spacenet.nets import MLP
 
 Preset = Mapping[str, Any]
 
@@ -27,6 +28,13 @@ class Benchmark:
     rewire_fraction: float = 0.2
     rehearsal_rewire_fraction: float = 0.2
 
+    def with_net(self, net: str) -> "Benchmark":
+        """The same for another network than the paper's: nobody has searched for its space, so it is a guess."""
+        if net == self.base.get("net", {}).get("net", MLP):
+            return self
+        space = _ANY_MLP if net == MLP else _ANY_MAPS
+        return replace(self, base={**self.base, "net": {"net": net}}, space=space)
+
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
         adaptive = {**self.space, "rewire_fraction": self.rewire_fraction}
@@ -39,6 +47,8 @@ class Benchmark:
         return merged(self.base, of_methods.get(method, {}))
 
 
+_ANY_MLP: Preset = {}  # the method's own defaults
+_ANY_MAPS = {"selected": [0], "reserved": [2], "connections": [0.1]}
 _MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
 _SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "silent_outputs": 0}
 _SMALL_CNN_ICIFAR = {"selected": [0], "reserved": [2, 2, 3, 4, 20], "connections": [0.15], "silent_outputs": 0}
@@ -107,4 +117,7 @@ def preset(stream: str, method: str, *over: Preset, variant: str | None = None) 
     if variant is not None and variant not in variants:
         raise SettingsError(f"preset: {stream} has no {variant!r}; it has {', '.join(variants)}")
     chosen = variants[variant or next(iter(variants))]
+    net = merged(*over).get("net", {}).get("net")
+    if net is not None:
+        chosen = chosen.with_net(net)
     return from_mapping(merged(chosen.settings(method), *over, {"stream": stream, "method": method}))

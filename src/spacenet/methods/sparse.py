@@ -41,7 +41,8 @@ class SparseSettings(MethodSettings):
     connections: tuple[float, ...] = (0.02,)
     """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold.
 
-    Where less than a share is left, the task takes what there is; with less than half of it the layer is full."""
+    Where less than a share is left, the task takes what there is; with less than half of it the layer is full (the
+    first layer only if units are left without any)."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     expand: OptionalText = None

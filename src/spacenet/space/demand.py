@@ -27,8 +27,8 @@ def work_out(
 ) -> Demand:
     """The demand of a task of so many classes. One number stands for all layers.
 
-    Selected 0 means all free units. Connections below 1 are shares of all that a link could hold; where less is left,
-    half of a share will do.
+    Selected 0 means all free units. Connections below 1 are shares of all that a link could hold. Where less is left,
+    half of a share will do; and from the inputs, which may be a single channel, whatever keeps selected units alive.
     """
     groups = {p.name: p.group or p.name for p in ledger.blueprint.hidden}
     names = list(dict.fromkeys(groups.values()))
@@ -40,7 +40,13 @@ def work_out(
         selected=units,
         reserved={name: int(of_reserved[group]) for name, group in groups.items()},
         connections=counts,
-        least={name: -(-count // 2) for name, count in counts.items() if asked[name] < 1},
+        least={
+            link.name: _dead(ledger, link, units, classes)
+            if link.source == ledger.blueprint.input.name
+            else -(-counts[link.name] // 2)
+            for link in ledger.blueprint.links
+            if asked[link.name] < 1
+        },
     )
 
 
