@@ -5,7 +5,14 @@ import pytest
 
 from spacenet.errors import RunError
 from spacenet.experiments.run import STATE
-from spacenet.experiments.seeds import create_folders, execute, execute_all, save_summary, seed_folders
+from spacenet.experiments.seeds import (
+    create_folders,
+    execute,
+    execute_all,
+    save_summary,
+    seed_folders,
+    usual_workers,
+)
 from tests.experiments.support import config, outcome
 
 
@@ -51,3 +58,12 @@ def test_the_summary_has_mean_and_standard_deviation(tmp_path: Path) -> None:
     assert summary["seeds"] == [0, 1]
     assert summary["acc"]["mean"] == 72.0
     assert summary["acc"]["sd"] == pytest.approx(2.8284, abs=1e-3)
+
+
+def test_workers_leave_each_run_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    training = {"threads": 2, "devices": 2, "device": "cpu"}
+    (plain,) = create_folders(config(tmp_path, training={"device": "cpu"}), [0], tmp_path / "plain")
+    (wide,) = create_folders(config(tmp_path, training=training), [0], tmp_path / "wide")
+    assert usual_workers(plain) == 8
+    assert usual_workers(wide) == 2

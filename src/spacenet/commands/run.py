@@ -21,7 +21,7 @@ from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.config import RunConfig, read_toml
 from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import CONFIG, LOG, check, create_folder
-from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders
+from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders, usual_workers
 from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch, print_line
 from spacenet.methods import METHODS, method_named
 from spacenet.option_types import Flag, OptionalInt, OptionalPath, OptionalText
@@ -50,7 +50,7 @@ class RunOptions:
     seeds: int = 1
     """Run this many seeds, counting up from --seed, and print mean ± standard deviation."""
     workers: OptionalInt = None
-    """Processes that run seeds at the same time (default: one for each processor core)."""
+    """Processes that run seeds at the same time (default: one for each processor core; two if a GPU does the work)."""
     out: OptionalPath = None
     """Folder for the results (default: a new one in runs/)."""
     config: OptionalPath = None
@@ -176,7 +176,7 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
 
 
 def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions) -> int:
-    workers = min(options.workers or os.cpu_count() or 1, len(folders))
+    workers = min(options.workers or usual_workers(folders[0]), len(folders))
     coming = execute_all(folders, workers, lambda: _watch(options))
     outcomes = list(coming if options.quiet or workers == 1 else _shown(coming, folders))
     runs = [o.metrics for o in outcomes if o.metrics is not None and o.metrics["tasks_learned"]]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from spacenet.experiments.run import CONFIG, Run, create_folder, load_config, lo
 from spacenet.experiments.watch import LineWatch, Watch, print_line
 from spacenet.report.tables import seeds_summary
 from spacenet.training.checkpoint import save_text
-from spacenet.training.hardware import Hardware
+from spacenet.training.hardware import Hardware, find_hardware
 
 SUMMARY = "summary.json"
 
@@ -42,6 +43,13 @@ def create_folders(config: RunConfig, seeds: Sequence[int], folder: Path) -> lis
 def seed_folders(folder: Path) -> list[Path]:
     """The runs in a folder of several seeds."""
     return sorted(path.parent for path in folder.glob(f"seed-*/{CONFIG}"))
+
+
+def usual_workers(folder: Path) -> int:
+    """How many runs like the one in the folder go well at the same time. A GPU is kept busy by two."""
+    training = load_config(folder).training
+    on_gpu = find_hardware(training).device.type == "cuda"
+    return 2 if on_gpu else max(1, (os.cpu_count() or 1) // (training.devices * training.threads))
 
 
 def execute(folder: Path, watches: Sequence[Watch] = ()) -> Outcome:
