@@ -42,6 +42,14 @@ def test_a_batch_too_small_to_share_goes_to_everybody() -> None:
     assert all(torch.equal(Hardware(fabric=TwoProcesses(rank)).share(rows), rows) for rank in (0, 1))
 
 
+@pytest.mark.parametrize("size", [1, 3, 4, 5, 128])
+def test_the_parts_of_a_batch_add_up_to_it(size: int) -> None:
+    rows = torch.arange(size)
+    parts = [(hardware := Hardware(fabric=TwoProcesses(rank))).part(hardware.share(rows), rows) for rank in (0, 1)]
+    assert sum(parts) == pytest.approx(1)
+    assert Hardware().part(rows, rows) == 1
+
+
 def test_sums_and_means_over_processes() -> None:
     total, mean = torch.tensor([2.0]), torch.tensor([2.0])
     hardware = Hardware(fabric=TwoProcesses(1))

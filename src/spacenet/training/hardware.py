@@ -45,6 +45,11 @@ class Hardware:
         parts = rows.tensor_split(int(self.fabric.world_size))
         return parts[int(self.fabric.global_rank)]
 
+    def part(self, own: Tensor, rows: Tensor) -> float:
+        """What this process's mean over `own` counts in the mean over the batch; over all processes it adds up to 1."""
+        world = 1 if self.fabric is None else int(self.fabric.world_size)
+        return 1 / world if len(own) == len(rows) else len(own) / len(rows)
+
     def add_up(self, tensors: Iterable[Tensor], weight: float = 1.0) -> None:
         """Replace each tensor by the sum over all processes of `weight` times theirs. The same bits come to all."""
         if self.fabric is None:

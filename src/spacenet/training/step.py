@@ -26,7 +26,7 @@ class Step:
     def __call__(self, rows: Tensor) -> None:
         own = self.hardware.share(rows)
         self.seen += len(own)
-        self.compute(own, len(own) / len(rows))
+        self.compute(own, self.hardware.part(own, rows))
 
     def compute(self, rows: Tensor, weight: float) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""
