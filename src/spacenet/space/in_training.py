@@ -25,7 +25,7 @@ class LinkInTraining:
         assert self.value.grad is not None, "there was no backward pass"
         return self.value.grad
 
-    def of_connections(self) -> Tensor:
+    def connection_importance(self) -> Tensor:
         """Each connection's importance: a kernel's is the sum over its elements."""
         importance = self.importance.cpu()
         return importance if importance.dim() == 1 else importance.flatten(1).sum(1)

@@ -6,6 +6,7 @@ the cost of a step follows the units that are used, not the width of the network
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -128,9 +129,9 @@ class Workspace:
         for training in self.training.values():
             target, source = training.ends()
             if is_input and training.link.source == population:
-                total.index_add_(0, source, training.of_connections())
+                total.index_add_(0, source, training.connection_importance())
             elif training.link.target == population:
-                total.index_add_(0, target, training.of_connections())
+                total.index_add_(0, target, training.connection_importance())
         return total[self.selected[population]]
 
     def rewire(self, fraction: float) -> dict[str, Tensor]:
@@ -144,7 +145,7 @@ class Workspace:
             if link.target == self.ledger.blueprint.output.name:
                 continue
             place = training.place.cpu()
-            gone = drop(training.of_connections(), fraction)
+            gone = drop(training.connection_importance(), fraction)
             training.importance[gone] = 0.0
             taken = training.taken.flatten().index_fill(0, place, True).index_fill_(0, place[gone], False)
             targets, sources = self.selected[link.target], self.selected[link.source]
@@ -193,20 +194,11 @@ class Workspace:
         return tensors
 
     @classmethod
-    def reopened(
-        cls,
-        ledger: Ledger,
-        tensors: Mapping[str, Tensor],
-        *,
-        outputs: Tensor,
-        whole: bool = False,
-        fixed: bool = True,
-        device: torch.device = CPU,
-    ) -> "Workspace":
-        """The workspace that `tensors` was taken from."""
+    def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], **form: Any) -> "Workspace":
+        """The workspace that `tensors` was taken from; `form` is what else it was made with."""
         selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.populations}
         new = {link.name: Connections.load(tensors, f"links/{link.name}/") for link in ledger.blueprint.links}
-        workspace = cls(ledger, selection, new, outputs=outputs, whole=whole, fixed=fixed, device=device)
+        workspace = cls(ledger, selection, new, **form)
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
         for part in workspace.populations.values():
