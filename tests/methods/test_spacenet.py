@@ -60,6 +60,14 @@ def test_silent_outputs_weigh_like_that_many_scores_of_zero() -> None:
     assert float(alone.loss(output, batch)) == pytest.approx(float(F.cross_entropy(output, batch.y)))
 
 
+def test_label_smoothing_spreads_a_part_over_all_outputs() -> None:
+    method, task = spacenet(silent_outputs=0, label_smoothing=0.2), small_stream()[0]
+    method.begin_task(task, task.train)
+    output, batch = torch.tensor([[2.0, 0.0]]), Batch(torch.zeros(1, 8), torch.tensor([0]), torch.arange(1))
+    likely, unlikely = output.log_softmax(1)[0].tolist()
+    assert float(method.loss(output, batch)) == pytest.approx(-0.9 * likely - 0.1 * unlikely)
+
+
 def test_a_later_task_counts_its_classes_from_its_first() -> None:
     method, stream = spacenet(), small_stream()
     learn(method, stream[:1])
@@ -160,7 +168,9 @@ def test_settings_that_cannot_work_are_refused_before_training(settings: dict[st
         spacenet(**settings).check(small_stream())
 
 
-@pytest.mark.parametrize("settings", [{"rewire_fraction": 1.1}, {"rewire_fraction": -0.1}, {"silent_outputs": -1}])
+@pytest.mark.parametrize(
+    "settings", [{"rewire_fraction": 1.1}, {"rewire_fraction": -0.1}, {"silent_outputs": -1}, {"label_smoothing": 1.0}]
+)
 def test_settings_out_of_range(settings: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
         spacenet(**settings)

@@ -29,6 +29,17 @@ def test_selected_units_are_free_and_as_many_as_asked_for(case: Case) -> None:
         assert bool((ledger.state[population.name][chosen] == FREE).all())
 
 
+@given(cases)
+def test_units_that_fewer_connections_enter_can_come_first(case: Case) -> None:
+    ledger = learned(case)
+    selection = select(ledger, case.demand(), torch.tensor([90, 91]), rng(), unused_first=True)
+    for population in ledger.blueprint.hidden:
+        chosen, ingoing = selection[population.name], ledger.ingoing(population.name)
+        left = sorted(set(ledger.free(population.name).tolist()) - set(chosen.tolist()))
+        assert len(chosen.unique()) == case.selected
+        assert not left or int(ingoing[chosen].max()) <= int(ingoing[left].min())
+
+
 @given(cases, st.integers(0, 100))
 def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: Case, seed: int) -> None:
     ledger = learned(case)

@@ -51,7 +51,13 @@ _ANY_MLP: Preset = {}  # the method's own defaults
 _ANY_MAPS = {"selected": [0], "reserved": [2], "connections": [0.1]}
 _MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
 _SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "silent_outputs": 0}
-_SMALL_CNN_ICIFAR = {"selected": [0], "reserved": [2, 2, 3, 4, 20], "connections": [0.15], "silent_outputs": 0}
+_SMALL_CNN_ICIFAR = {
+    "selected": [0, 0, 0, 0, 150],
+    "reserved": [2, 2, 3, 4, 80],
+    "unused_first": True,
+    "connections": [0.15],
+    "silent_outputs": 0,
+}
 _WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "silent_outputs": 0}
 _EXPANDED = {"connections": [0.12, 0.165, 0.12, 0.12, 0.12, 0.12], "expand": "6:conv2=8,conv3=8"}
 _CIFAR_TRAINING = {"epochs": 20, "batch_size": 64, "learning_rate": 0.1, "augment": "crop-flip"}
@@ -59,7 +65,13 @@ _SMALL_CNN = {"net": {"net": "small-cnn"}, "data": {"centering": 0.0}, "training
 _WIDE_RESNET = {
     "net": {"net": "wrn-28-10"},
     "data": {"centering": 0.0},
-    "training": {**_CIFAR_TRAINING, "learning_rate": 0.02, "momentum": 0.9, "precision": "bf16"},
+    "training": {
+        **_CIFAR_TRAINING,
+        "batch_size": 128,
+        "learning_rate": 0.04,
+        "momentum": 0.9,
+        "precision": "bf16",
+    },
 }
 
 BENCHMARKS: dict[str, dict[str, Benchmark]] = {

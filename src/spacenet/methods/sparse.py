@@ -43,8 +43,12 @@ class SparseSettings(MethodSettings):
 
     Where less than a share is left, the task takes what there is; with less than half of it the layer is full (the
     first layer only if units are left without any)."""
+    unused_first: Flag = False
+    """Select free units that the fewest connections enter, instead of any: tasks overlap as late as possible."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
+    label_smoothing: float = 0.0
+    """Part of every sample's probability that is spread over all outputs: keeps scores of different tasks alike."""
     expand: OptionalText = None
     """Add units: 6:conv2=8,conv3=8 before task 6 to these layers, or auto where the next task does not fit."""
     whole: Flag = False
@@ -53,6 +57,8 @@ class SparseSettings(MethodSettings):
     def __post_init__(self) -> None:
         if self.silent_outputs < 0:
             raise SettingsError(f"silent-outputs: {self.silent_outputs} is not a number of outputs (need 0 or more)")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise SettingsError(f"label-smoothing: {self.label_smoothing} is not a part (need 0 ≤ it < 1)")
         Plan.parse(self.expand)
 
 
@@ -123,7 +129,7 @@ class SparseMethod(Method):
         """Algorithm 2. Nothing is entered into the ledger yet, so it may fail and be tried again."""
         rng = generator(self.seed, "allocate", task.index)
         demand = self.demand(len(task.classes))
-        selection = select(self.ledger, demand, torch.tensor(task.classes), rng)
+        selection = select(self.ledger, demand, torch.tensor(task.classes), rng, self.settings.unused_first)
         return selection, allocate(self.ledger, demand, selection, task.index, rng)
 
     def _form(self, task: Task, data: Samples) -> dict[str, Any]:
@@ -157,7 +163,7 @@ class SparseMethod(Method):
         """Cross-entropy over the task's outputs and the silent ones: n scores of 0 weigh as much as one of log n."""
         if self.settings.silent_outputs:
             output = F.pad(output, (0, 1), value=math.log(self.settings.silent_outputs))
-        return F.cross_entropy(output, self.target(batch))
+        return F.cross_entropy(output, self.target(batch), label_smoothing=self.settings.label_smoothing)
 
     def step(self, optimizer: Optimizer) -> None:
         self._at_work().step(optimizer)

@@ -47,8 +47,12 @@ def tasks_that_fit(ledger: Ledger, demand: Demand) -> int | None:
     return min(counts, default=None)
 
 
-def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator) -> Units:
-    """Choose the task's units: all inputs, random free ones in each hidden population, its own outputs."""
+def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator, unused_first: bool = False) -> Units:
+    """Choose the task's units: all inputs, random free ones in each hidden population, its own outputs.
+
+    With `unused_first`, free units with fewer ingoing connections come before others: what earlier tasks built is
+    disturbed as late as possible.
+    """
     selection = {ledger.blueprint.input.name: torch.arange(ledger.size(ledger.blueprint.input.name))}
     for population in ledger.blueprint.hidden:
         free, count = ledger.free(population.name), demand.selected[population.name]
@@ -60,8 +64,10 @@ def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator) -> U
                 "A wider layer, fewer selected or reserved units per task, or --expand make room for more tasks.",
                 layer=population.name,
             )
-        chosen = free[torch.randperm(len(free), generator=rng)[:count]]
-        selection[population.name] = chosen.sort().values
+        shuffled = free[torch.randperm(len(free), generator=rng)]
+        if unused_first:
+            shuffled = shuffled[ledger.ingoing(population.name)[shuffled].argsort(stable=True)]
+        selection[population.name] = shuffled[:count].sort().values
     selection[ledger.blueprint.output.name] = outputs
     return selection
 

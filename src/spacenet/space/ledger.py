@@ -113,6 +113,14 @@ class Ledger:
                 used[connections.target.long()] = True
         return used
 
+    def ingoing(self, population: str) -> Tensor:
+        """For each unit, how many connections enter it."""
+        count = torch.zeros(self.size(population), dtype=torch.long)
+        for link in self.blueprint.links:
+            if link.target == population:
+                count += self.connections[link.name].target.long().bincount(minlength=len(count))
+        return count
+
     def tensors(self) -> dict[str, Tensor]:
         """Everything the ledger holds, by name, for a file."""
         tensors = {f"state/{name}": state for name, state in self.state.items()}
