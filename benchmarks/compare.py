@@ -17,7 +17,7 @@ from benchmarks.workload import Workload, whole
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods import METHODS
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.report.tables import table
 from spacenet.streams import Stream, Task, make_stream
 

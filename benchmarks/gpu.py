@@ -27,7 +27,7 @@ from benchmarks.workload import random_samples, whole
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
 from spacenet.experiments.run import Run, create_folder
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
 from spacenet.streams import Stream, make_stream

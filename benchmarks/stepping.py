@@ -9,9 +9,9 @@ from statistics import median
 import torch
 
 from spacenet.experiments.config import RunConfig
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Method
-from spacenet.methods.naive import Naive
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.bounds.naive import Naive
 from spacenet.nets import build_net
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU

@@ -11,7 +11,7 @@ from spacenet.experiments.launch import launch
 from spacenet.experiments.presets import preset
 from spacenet.experiments.run import create_folder
 from spacenet.experiments.seeds import execute
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.training.checkpoint import load_tensors, save_tensors
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from spacenet.datasets.dataset import Dataset
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.nets.resnet18 import resnet18
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.nets.wide_resnet import wide_resnet

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Method
-from spacenet.methods.naive import Naive
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.bounds.naive import Naive
 from spacenet.nets.batch_norm import normalise
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import find_hardware

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spacenet.errors import RunError, SettingsError
-from spacenet.methods.naive import Naive
+from spacenet.methods.bounds.naive import Naive
 from spacenet.training.loop import load_optimizer, make_optimizer, optimizer_tensors
 from spacenet.training.settings import TrainingSettings
 from tests.methods.support import TRAINING, learn, make, small_stream
@@ -69,21 +69,21 @@ def test_an_optimisers_history_comes_back(name: str) -> None:
 
 def test_parameters_that_appear_in_the_middle_are_trained() -> None:
     class Growing(Naive):
-        extra: torch.nn.Parameter | None = None
+        grown: torch.nn.Parameter | None = None
 
         def end_epoch(self, epoch: int, optimizer: torch.optim.Optimizer, *, last: bool) -> None:
             if epoch == 1:
-                self.extra = torch.nn.Parameter(torch.ones(1))
+                self.grown = torch.nn.Parameter(torch.ones(1))
 
         def parameters(self) -> list[torch.nn.Parameter]:
-            return super().parameters() + ([] if self.extra is None else [self.extra])
+            return super().parameters() + ([] if self.grown is None else [self.grown])
 
         def loss(self, output: torch.Tensor, batch: object) -> torch.Tensor:
             loss = super().loss(output, batch)  # type: ignore[arg-type]
-            return loss if self.extra is None else loss + self.extra.sum()
+            return loss if self.grown is None else loss + self.grown.sum()
 
     method = make(Growing)
     learn(method, small_stream()[:1])
     assert isinstance(method, Growing)
-    assert method.extra is not None
-    assert method.extra.item() < 0.5
+    assert method.grown is not None
+    assert method.grown.item() < 0.5

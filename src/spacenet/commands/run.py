@@ -23,7 +23,7 @@ from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import CONFIG, LOG, check, create_folder
 from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders, usual_workers
 from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch, print_line
-from spacenet.methods import METHODS, method_named
+from spacenet.methods import method_named, method_names
 from spacenet.option_types import Flag, OptionalInt, OptionalPath, OptionalText
 from spacenet.report.tables import run_report, seeds_table
 from spacenet.streams import NPZ, STREAMS
@@ -42,7 +42,7 @@ class RunOptions:
     stream: Annotated[
         tyro.conf.Positional[str], arg(metavar="STREAM", help=f"What to learn: {', '.join(STREAMS)}; or give --npz.")
     ] = "split-digits"
-    method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {', '.join(METHODS)}.")] = "spacenet"
+    method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {', '.join(method_names())}.")] = "spacenet"
     preset: OptionalText = None
     """Settings of a certain experiment on the stream, where it has several: small-cnn, wrn-28-10, expanded, …"""
     seed: int = 0

@@ -1,6 +1,7 @@
 """Settings for each stream and method: the paper's, or where a search on held-out training data found better, those.
 
-docs/settings.md says which differ from the paper's text, and why.
+What only one method needs stands in the method's file and is laid over these. docs/settings.md says which differ from
+the paper's text, and why.
 """
 
 from collections.abc import Mapping
@@ -9,6 +10,8 @@ from typing import Any
 
 from spacenet.errors import SettingsError
 from spacenet.experiments.config import RunConfig, from_mapping, merged
+from spacenet.methods import method_named
+from spacenet.methods.base import ANY
 from spacenet.nets import MLP
 
 Preset = Mapping[str, Any]
@@ -132,4 +135,6 @@ def preset(stream: str, method: str, *over: Preset, variant: str | None = None) 
     net = merged(*over).get("net", {}).get("net")
     if net is not None:
         chosen = chosen.with_net(net)
-    return from_mapping(merged(chosen.settings(method), *over, {"stream": stream, "method": method}))
+    own = method_named(method).presets
+    layers = (chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), *over)
+    return from_mapping(merged(*layers, {"stream": stream, "method": method}))

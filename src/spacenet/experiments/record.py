@@ -24,7 +24,11 @@ class TaskRecord:
     accuracy: float = 0.0
     layers: list[Layer] = field(default_factory=list)
     bytes_kept: int = 0
+    extra_bytes: int = 0
     images_kept: int = 0
+    parameters: int = 0
+    units_added: int = 0
+    """Hidden units beyond those that the network had in the beginning."""
 
 
 @dataclass
@@ -63,8 +67,11 @@ class Record:
                 "matrix": self.matrix,
                 "task_incremental": {"acc": restricted.acc, "bwt": restricted.bwt, "matrix": self.task_incremental},
                 "connections": sum(layer.connections for layer in done[-1].layers),
+                "parameters": done[-1].parameters,
                 "bytes_kept": done[-1].bytes_kept,
+                "extra_bytes": done[-1].extra_bytes,
                 "images_kept": done[-1].images_kept,
+                "units_added": done[-1].units_added,
                 "layers": [asdict(layer) for layer in done[-1].layers],
                 "tasks": [asdict(task) for task in done],
             }

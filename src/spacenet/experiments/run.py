@@ -134,7 +134,10 @@ class Run:
         self.record.matrix.append(row)
         self.record.task_incremental.append(restricted)
         current.accuracy, current.layers = row[index], self.method.layers()
-        current.bytes_kept, current.images_kept = self.method.bytes_kept(), len(self.method.memory)
+        current.bytes_kept, current.extra_bytes = self.method.bytes_kept(), self.method.extra_bytes()
+        current.images_kept, current.parameters = len(self.method.memory), self.method.parameters_kept()
+        planned = {population.name: population.size for population in self.method.blueprint.hidden}
+        current.units_added = sum(layer.units - planned.get(layer.name, layer.units) for layer in current.layers)
         current.seconds = before + time.perf_counter() - began
         self._save()
         self._tell(lambda watch: watch.task(self.record))
@@ -164,8 +167,9 @@ class Run:
     def _restore(self) -> None:
         tensors, facts = load_tensors(self.folder / STATE)
         self.record = Record.from_facts(facts["record"])
-        self.method.load_model(section(tensors, "model"))
         self.method.tasks_learned = len(self.record.matrix)
+        self.method.classes = [task.classes for task in self.stream[: len(self.record.tasks)]]
+        self.method.load_model(section(tensors, "model"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
         if facts["epochs_done"]:
             self.start = Position(facts["epochs_done"], section(tensors, "task"), section(tensors, "optimizer"))

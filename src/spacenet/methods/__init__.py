@@ -1,19 +1,57 @@
-"""The methods by name."""
+"""The methods by name: those of this package, and those that other packages bring along."""
+
+from importlib.metadata import EntryPoint, entry_points
 
 from spacenet.errors import SettingsError
+from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.architectural.static_sparse import StaticSparse
 from spacenet.methods.base import Method
-from spacenet.methods.joint import Joint
-from spacenet.methods.naive import Naive
-from spacenet.methods.spacenet import SpaceNet
-from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.methods.static_sparse import StaticSparse
+from spacenet.methods.bounds.joint import Joint
+from spacenet.methods.bounds.naive import Naive
+from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
+
+GROUP = "spacenet.methods"
+"""Packages that bring methods name them in this entry-point group."""
 
 METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (SpaceNet, StaticSparse, SpaceNetRehearsal, Naive, Joint)
+    method.name: method
+    for method in (
+        Naive,
+        SpaceNetRehearsal,
+        StaticSparse,
+        SpaceNet,
+        Joint,
+    )
 }
+"""Those of this package, in the order of the paper's tables: the lower bound first, the upper bound last."""
+
+
+def method_names() -> list[str]:
+    """All there are. Those from outside are not loaded for it."""
+    return [*METHODS, *(name for name in _from_outside() if name not in METHODS)]
 
 
 def method_named(name: str) -> type[Method]:
-    if name not in METHODS:
-        raise SettingsError(f"method: there is no {name!r}; there are {', '.join(METHODS)}")
-    return METHODS[name]
+    if name in METHODS:
+        return METHODS[name]
+    outside = _from_outside()
+    if name not in outside:
+        raise SettingsError(f"method: there is no {name!r}; there are {', '.join(method_names())}")
+    return _load(outside[name])
+
+
+def _from_outside() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def _load(point: EntryPoint) -> type[Method]:
+    where = f"{point.value}, from the package {point.dist.name if point.dist else 'unknown'}"
+    try:
+        method = point.load()
+    except Exception as error:
+        raise SettingsError(f"method: {point.name!r} ({where}) cannot be loaded: {error}") from error
+    if not (isinstance(method, type) and issubclass(method, Method)):
+        raise SettingsError(f"method: {point.name!r} ({where}) is not a subclass of spacenet.methods.base.Method")
+    if method.name != point.name:
+        raise SettingsError(f"method: {point.name!r} ({where}) calls itself {method.name!r}; the two must be the same")
+    return method

@@ -2,7 +2,8 @@
 
 The training loop calls, for each task of a stream:
 
-    training_data → begin_task → (forward → loss → backward → step) for each batch → end_epoch for each epoch → end_task
+    training_data → begin_task → for each epoch: begin_epoch → for each batch: forward → loss → backward → step
+                                                 → end_epoch → end_task
 
 A method is a short file that declares its settings and overrides the hooks it needs. How the known ones fit in:
 
@@ -15,7 +16,7 @@ A method is a short file that declares its settings and overrides the hooks it n
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +24,12 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from spacenet.methods.memory import Memory
+from spacenet.methods.ranges import Between, Range
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Stream, Task
 
 PREDICT_BATCH = 2048
+ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,13 @@ class Method(ABC):
     name: ClassVar[str]
     strategy: ClassVar[str]
     """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables."""
+    reference: ClassVar[str] = ""
+    """Authors, title, where and when: the paper that the method comes from."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    """For each stream, or for `ANY` of them, what differs from the stream's settings: {"training": …, "options": …}."""
+    ranges: ClassVar[Mapping[str, Range]] = {"training.learning_rate": Between(0.001, 0.3, log=True)}
+    """What a search may vary, as section.setting: training.learning_rate, options.strength, …"""
     steps_alike: ClassVar[bool] = True
     """Whether all steps of a task do the same with other numbers, so that a GPU can record one and replay it."""
 
@@ -80,6 +89,8 @@ class Method(ABC):
         self.blueprint, self.settings, self.seed, self.device = blueprint, settings, seed, device
         self.memory = Memory()
         self.tasks_learned = 0
+        self.classes: list[range] = []
+        """The classes of each task learned, and of the one being learned. Kept by the loop."""
 
     # Before training
 
@@ -124,6 +135,9 @@ class Method(ABC):
         """How many epochs the task takes; more than planned where a method trains in several phases."""
         return planned
 
+    def begin_epoch(self, epoch: int) -> None:
+        """Called before every epoch, also where a run goes on in the middle of a task."""
+
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         """Called after every epoch; `last` is the task's last one."""
 
@@ -148,8 +162,16 @@ class Method(ABC):
     # Being saved
 
     @abstractmethod
+    def network(self) -> dict[str, Tensor]:
+        """The network, by name: what is needed to predict, if the task is known where the method needs that."""
+
+    def extra(self) -> dict[str, Tensor]:
+        """What the method keeps besides the network: importance of weights, an old copy, a generator, masks, …"""
+        return {}
+
     def model(self) -> dict[str, Tensor]:
-        """What the method keeps between tasks, by name, besides the memory of old samples."""
+        """All that is kept between tasks, besides the memory of old samples."""
+        return {**self.network(), **self.extra()}
 
     @abstractmethod
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
@@ -163,6 +185,16 @@ class Method(ABC):
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         """Go on in the middle of a task: like `begin_task`, with what `task_state` gave."""
 
+    # Being measured
+
+    def parameters_kept(self) -> int:
+        """How many trained numbers the network has in the end."""
+        return sum(tensor.numel() for tensor in self.network().values() if tensor.is_floating_point())
+
     def bytes_kept(self) -> int:
         """Measured size of everything kept from one task to the next."""
-        return sum(tensor.nbytes for tensor in self.model().values()) + self.memory.nbytes
+        return sum(tensor.nbytes for tensor in self.network().values()) + self.extra_bytes()
+
+    def extra_bytes(self) -> int:
+        """Measured size of what is kept from one task to the next besides the network."""
+        return sum(tensor.nbytes for tensor in self.extra().values()) + self.memory.nbytes

@@ -52,6 +52,25 @@ class DenseMethod(Method):
         for key in output.keys():
             self._set(key, torch.cat([self.values[key].data.cpu(), torch.zeros(count)]))
 
+    def add_units(self, population: str, count: int, purpose: str) -> None:
+        """Widen a hidden population by untrained units; random numbers follow from the seed, task and purpose.
+
+        What they send is as untrained as what they receive: whoever must not hear them is not connected by a mask.
+        """
+        rng = generator(self.seed, purpose, self.tasks_learned)
+        for link in self.blueprint.links:
+            for axis, end in ((0, link.target), (1, link.source)):
+                if end == population:
+                    old = self.values[link.name].data.cpu()
+                    shape = [count if number == axis else size for number, size in enumerate(old.shape[:2])]
+                    sources, targets = old.shape[1] + count * axis, old.shape[0] + count * (1 - axis)
+                    new = link.initial((shape[0], shape[1]), sources, targets, rng)
+                    self._set(link.name, torch.cat([old, new], axis))
+        for each in self.blueprint.populations:
+            for key, value in each.keys().items() if each.name == population else ():
+                new = torch.full((count,), value.initial)
+                self._set(key, torch.cat([self.values[key].data.cpu(), new]), value.trained)
+
     def parameters(self) -> list[nn.Parameter]:
         return [value for value in self.values.values() if value.requires_grad]
 
@@ -74,7 +93,7 @@ class DenseMethod(Method):
             layers.append(Layer(population.name, units, used=units, reserved=0, unused=0, connections=connections))
         return layers
 
-    def model(self) -> dict[str, Tensor]:
+    def network(self) -> dict[str, Tensor]:
         return {f"values/{name}": value.detach() for name, value in self.values.items()}
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:

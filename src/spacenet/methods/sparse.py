@@ -198,7 +198,7 @@ class SparseMethod(Method):
             )
         return layers
 
-    def model(self) -> dict[str, Tensor]:
+    def network(self) -> dict[str, Tensor]:
         return self.ledger.tensors()
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:

@@ -56,6 +56,7 @@ def learn_task(
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
     if start is None:
+        method.classes.append(task.classes)
         method.begin_task(task, data)
     else:
         method.resume_task(task, data, start.task_state)
@@ -67,6 +68,7 @@ def learn_task(
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
+        method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
             on_batch(epoch * len(batches) + number, epochs * len(batches))

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet import SpaceNet
 from tests.methods.support import TRAINING, learn, make, small_stream
 
 TIGHT: dict[str, Any] = {"selected": (10,), "reserved": (8,), "connections": (40, 60, 12)}

@@ -1,7 +1,7 @@
 import torch
 
-from spacenet.methods.joint import Joint
-from spacenet.methods.naive import Naive
+from spacenet.methods.bounds.joint import Joint
+from spacenet.methods.bounds.naive import Naive
 from tests.methods.support import accuracy, learn, make, small_stream
 
 

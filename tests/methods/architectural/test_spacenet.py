@@ -5,11 +5,11 @@ import torch
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError, SpaceFull
+from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.architectural.static_sparse import StaticSparse
 from spacenet.methods.base import Batch
-from spacenet.methods.spacenet import SpaceNet
-from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.methods.sparse import SparseMethod
-from spacenet.methods.static_sparse import StaticSparse
 from spacenet.space.ledger import FREE
 from spacenet.training.loop import make_optimizer
 from spacenet.training.settings import TrainingSettings

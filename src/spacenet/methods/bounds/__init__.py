@@ -1,0 +1,1 @@
+"""What is reached without any method, and with all data at once."""

@@ -1,0 +1,1 @@
+"""Methods that keep one plain network and hold its weights or outputs back from changing."""
