@@ -9,6 +9,8 @@ USAGE = """\
 usage: spacenet COMMAND …
 
   run [STREAM]       learn a stream of tasks      (spacenet run --help)
+  compare [STREAM]   several methods, one table   (spacenet compare --help)
+  sweep [STREAM]     search a method's settings   (spacenet sweep --help)
   data list          the data sets, and where they are
   data fetch NAME    get a data set
   --version          print the version
@@ -30,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(__version__)
         return 0
-    commands: dict[str, Callable[[list[str]], int]] = {"run": _run, "data": _data}
+    commands: dict[str, Callable[[list[str]], int]] = {"run": _run, "compare": _compare, "sweep": _sweep, "data": _data}
     if name not in commands:
         return _complain(f"there is no command {name!r}; there are {', '.join(commands)} (see spacenet --help)")
     try:
@@ -47,6 +49,18 @@ def _run(arguments: list[str]) -> int:
     from spacenet.commands.run import run
 
     return run(arguments)
+
+
+def _compare(arguments: list[str]) -> int:
+    from spacenet.commands.compare import compare
+
+    return compare(arguments)
+
+
+def _sweep(arguments: list[str]) -> int:
+    from spacenet.commands.sweep import sweep
+
+    return sweep(arguments)
 
 
 def _data(arguments: list[str]) -> int:

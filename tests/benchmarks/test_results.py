@@ -5,8 +5,9 @@ import pytest
 
 from benchmarks import results
 from spacenet.commands.run import _parse
+from spacenet.experiments.batch import execute
 from spacenet.experiments.presets import preset
-from spacenet.experiments.seeds import create_folders, execute
+from spacenet.experiments.seeds import create_folders
 
 
 @pytest.fixture
@@ -54,6 +55,6 @@ def test_every_row_of_the_real_page_is_a_command_that_is_understood() -> None:
     rows = [row for section in results.sections() for row in section["row"]]
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
-        options, config, _ = _parse(shlex.split(row["command"]))
+        options, _, config, _ = _parse(shlex.split(row["command"]))
         assert options.seeds > 1
         assert row["command"].split()[0] == config.stream

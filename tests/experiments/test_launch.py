@@ -7,10 +7,10 @@ import torch
 
 from spacenet.errors import SettingsError
 from spacenet.experiments import launch as module
+from spacenet.experiments.batch import execute
 from spacenet.experiments.launch import launch
 from spacenet.experiments.presets import preset
 from spacenet.experiments.run import create_folder
-from spacenet.experiments.seeds import execute
 from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.training.checkpoint import load_tensors, save_tensors
 from spacenet.training.hardware import Hardware

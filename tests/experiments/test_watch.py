@@ -45,6 +45,6 @@ def test_the_view_of_several_runs_reads_their_logs(tmp_path: Path, done: int) ->
     for log, line in zip(logs, ["task 2/5  epoch 1/4", "done: ACC 75.00"], strict=False):
         log.parent.mkdir()
         log.write_text(f"2026-01-01 10:00:00  first\n2026-01-01 10:00:01  {line}\n")
-    view = LogsView(logs)
+    view = LogsView({log.parent.name: log for log in logs})
     view.done = done
     assert view.__rich__().plain == f"{done} of 3 runs done\n  seed-0  task 2/5  epoch 1/4"

@@ -2,10 +2,8 @@
 
 import dataclasses
 import json
-import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,22 +11,22 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.live import Live
 from tyro.conf import arg
 
-from spacenet.datasets.sources import DATA_VARIABLE
+from spacenet.commands.options import MARKERS, absolute, peek, stream_of, variant_of
+from spacenet.commands.progress import shown, watches
 from spacenet.errors import RunError, SettingsError
+from spacenet.experiments.batch import execute_all, in_this_process
 from spacenet.experiments.config import RunConfig, read_toml
-from spacenet.experiments.presets import BENCHMARKS, preset
-from spacenet.experiments.run import CONFIG, LOG, check, create_folder
-from spacenet.experiments.seeds import Outcome, create_folders, execute_all, save_summary, seed_folders, usual_workers
-from spacenet.experiments.watch import BarWatch, LineWatch, LogsView, Watch, print_line
+from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.presets import preset
+from spacenet.experiments.run import CONFIG, check, create_folder
+from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
 from spacenet.methods import method_named, method_names
-from spacenet.option_types import Flag, OptionalInt, OptionalPath, OptionalText
+from spacenet.option_types import Flag, OptionalPath, OptionalText
 from spacenet.report.tables import run_report, seeds_table
 from spacenet.streams import NPZ, STREAMS
 
-PLAIN_PAUSE = 2.0
 DESCRIPTION = (
     "Learn a stream of tasks, one after another, and measure what is remembered. "
     "Defaults are the stream's preset for the method; --method NAME --help shows that method's own."
@@ -49,8 +47,6 @@ class RunOptions:
     """Everything random follows from it: the same seed gives the same result, bit for bit."""
     seeds: int = 1
     """Run this many seeds, counting up from --seed, and print mean ± standard deviation."""
-    workers: OptionalInt = None
-    """Processes that run seeds at the same time (default: one for each processor core; two if a GPU does the work)."""
     out: OptionalPath = None
     """Folder for the results (default: a new one in runs/)."""
     config: OptionalPath = None
@@ -65,14 +61,13 @@ class RunOptions:
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise SettingsError(f"seed: {self.seed} is negative")
-        for name, value in (("seeds", self.seeds), ("workers", self.workers)):
-            if value is not None and value < 1:
-                raise SettingsError(f"{name}: {value} is too small (need 1 or more)")
+        if self.seeds < 1:
+            raise SettingsError(f"seeds: {self.seeds} is too small (need 1 or more)")
 
 
 def run(arguments: list[str]) -> int:
     """Carry out `spacenet run …`."""
-    options, config, given = _parse(arguments)
+    options, engine, config, given = _parse(arguments)
     if options.resume is not None:
         if given:
             raise SettingsError("resume: settings come from the folder; only --workers, --json and --quiet go with it")
@@ -89,26 +84,26 @@ def run(arguments: list[str]) -> int:
         else:
             create_folder(config, folder)
     try:
-        return _execute_several(folder, several, options) if several else _execute_one(folder, options)
+        return _execute_several(folder, several, options, engine) if several else _execute_one(folder, options)
     except KeyboardInterrupt:
         print(f"\ninterrupted; go on with: spacenet run --resume {folder}", file=sys.stderr)
         return 130
 
 
-def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
-    """Options of the run, its config, and whether any of the config was given on the command line."""
-    file = _peek(arguments, "config")
+def _parse(arguments: list[str]) -> tuple[RunOptions, EngineSettings, RunConfig, bool]:
+    """Options of the run, where it is computed, its config, and whether any of the config was given here."""
+    file = peek(arguments, "config")
     from_file = read_toml(Path(file)) if file else {}
-    named = next((argument for argument in arguments if argument in STREAMS), None)
-    stream = NPZ if _peek(arguments, "npz") else named or from_file.get("stream", "split-digits")
-    method = _peek(arguments, "method") or from_file.get("method", "spacenet")
+    stream = stream_of(arguments, from_file.get("stream", "split-digits"))
+    method = peek(arguments, "method") or from_file.get("method", "spacenet")
     if method != from_file.get("method"):
         from_file.pop("options", None)  # they are another method's
-    net = _peek(arguments, "net")
-    variant = _peek(arguments, "preset") or (net if net in BENCHMARKS.get(stream, {}) else None)
-    default = preset(stream, method, from_file, {"net": {"net": net}} if net else {}, variant=variant)
+    net = peek(arguments, "net")
+    net_given = {"net": {"net": net}} if net else {}
+    default = preset(stream, method, from_file, net_given, variant=variant_of(arguments, stream))
     kinds: dict[str, type] = {
         "run": RunOptions,
+        "engine": EngineSettings,
         "data": type(default.data),
         "net": type(default.net),
         "training": type(default.training),
@@ -116,37 +111,16 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, RunConfig, bool]:
     }
     form = make_dataclass("Form", kinds.items())
     run = RunOptions(stream=stream, method=method, seed=default.seed)
-    empty = form(run, default.data, default.net, default.training, default.options)
-    markers = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    empty = form(run, EngineSettings(), default.data, default.net, default.training, default.options)
     filled: Any = tyro.cli(
-        form, prog="spacenet run", description=DESCRIPTION, args=arguments, default=empty, config=markers
+        form, prog="spacenet run", description=DESCRIPTION, args=arguments, default=empty, config=MARKERS
     )
     options: RunOptions = filled.run
     stream = options.stream if filled.data.npz is None else NPZ
     config = RunConfig(
         stream, options.method, options.seed, filled.data, filled.net, filled.training, options=filled.method
     )
-    return options, dataclasses.replace(config, data=_absolute(config.data)), config != default
-
-
-def _peek(arguments: Sequence[str], option: str) -> str | None:
-    """The value of an option that decides which others there are."""
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        if argument == f"--{option}":
-            return following
-        if argument.startswith(f"--{option}="):
-            return argument.split("=", 1)[1]
-    return None
-
-
-def _absolute(data: Any) -> Any:
-    """Paths as they hold from any folder, so that a run can be resumed from anywhere."""
-    folder = data.data_dir or os.environ.get(DATA_VARIABLE)
-    return dataclasses.replace(
-        data,
-        npz=data.npz and data.npz.resolve(),
-        data_dir=Path(folder).resolve() if folder else None,
-    )
+    return options, filled.engine, dataclasses.replace(config, data=absolute(config.data)), config != default
 
 
 def _new_folder(config: RunConfig) -> Path:
@@ -155,15 +129,8 @@ def _new_folder(config: RunConfig) -> Path:
     return next(folder for folder in (base, *others) if not folder.exists())
 
 
-def _watch(options: RunOptions) -> list[Watch]:
-    if options.quiet:
-        return []
-    console = Console(stderr=True)
-    return [BarWatch(console) if console.is_terminal else LineWatch(print_line, PLAIN_PAUSE)]
-
-
 def _execute_one(folder: Path, options: RunOptions) -> int:
-    (outcome,) = execute_all([folder], 1, lambda: _watch(options))
+    (outcome,) = execute_all([folder], EngineSettings(workers=1), lambda: watches(options.quiet))
     if outcome.metrics is not None:
         if options.json:
             print(json.dumps(outcome.metrics, indent=1))
@@ -175,10 +142,10 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
     return outcome.exit_code
 
 
-def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions) -> int:
-    workers = min(options.workers or usual_workers(folders[0]), len(folders))
-    coming = execute_all(folders, workers, lambda: _watch(options))
-    outcomes = list(coming if options.quiet or workers == 1 else _shown(coming, folders))
+def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions, engine: EngineSettings) -> int:
+    coming = execute_all(folders, engine, lambda: watches(options.quiet))
+    alone = options.quiet or in_this_process(folders, engine)
+    outcomes = list(coming if alone else shown(coming, {each: each.name for each in folders}))
     runs = [o.metrics for o in outcomes if o.metrics is not None and o.metrics["tasks_learned"]]
     if runs:
         save_summary(folder, runs)
@@ -191,17 +158,3 @@ def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions)
         if outcome.error is not None:
             print(f"spacenet: {outcome.folder.name}: {outcome.error}", file=sys.stderr)
     return max(outcome.exit_code for outcome in outcomes)
-
-
-def _shown(outcomes: Iterable[Outcome], folders: Sequence[Path]) -> Iterator[Outcome]:
-    """The outcomes, and a look at the runs while they go on out of sight in other processes."""
-    console = Console(stderr=True)
-    view = LogsView([folder / LOG for folder in folders])
-    live = Live(view, console=console, transient=True) if console.is_terminal else nullcontext()
-    with live:
-        for outcome in outcomes:
-            view.done += 1
-            metrics = outcome.metrics
-            text = f"ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:.2f}" if metrics and "acc" in metrics else "failed"
-            console.print(f"{outcome.folder.name} finished: {text}", highlight=False)
-            yield outcome

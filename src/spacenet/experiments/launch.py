@@ -6,7 +6,6 @@ writes.
 """
 
 import dataclasses
-import importlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import torch
 
 from spacenet.errors import SettingsError
+from spacenet.extras import need
 from spacenet.training.hardware import find_hardware
 from spacenet.training.settings import TrainingSettings
 
@@ -54,11 +54,5 @@ def _in_process(
 
 
 def _fabric() -> Any:
-    """The library, under either of the names it comes by."""
-    for name in ("lightning_fabric", "lightning.fabric"):
-        try:
-            importlib.import_module(f"{name}.strategies")
-            return importlib.import_module(name)
-        except ImportError:
-            pass
-    raise SettingsError('devices: several need lightning-fabric: pip install "spacenet[distributed]"')
+    need("devices", "distributed", "lightning_fabric.strategies", "lightning.fabric.strategies")
+    return need("devices", "distributed", "lightning_fabric", "lightning.fabric")

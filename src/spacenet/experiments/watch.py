@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -134,14 +134,14 @@ class BarWatch(LineWatch):
 class LogsView:
     """Where several runs in other processes stand, read from the last lines of their logs; for `rich.live.Live`."""
 
-    def __init__(self, logs: Sequence[Path]) -> None:
+    def __init__(self, logs: Mapping[str, Path]) -> None:
         self.logs, self.done = logs, 0
 
     def __rich__(self) -> Text:
         lines = [f"{self.done} of {len(self.logs)} runs done"]
-        for log in self.logs:
+        for label, log in self.logs.items():
             last = log.read_text(encoding="utf-8").splitlines()[-1:] if log.is_file() else []
-            lines += [f"  {log.parent.name}{line[TIME_OF_DAY:]}" for line in last if "done: " not in line]
+            lines += [f"  {label}{line[TIME_OF_DAY:]}" for line in last if "done: " not in line]
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
 
 

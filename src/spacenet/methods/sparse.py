@@ -7,7 +7,7 @@ commit → reserve → pack.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
+from spacenet.methods.ranges import Among, Between, Range
 from spacenet.option_types import Flag, OptionalText
 from spacenet.seeding import generator
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
@@ -81,6 +82,11 @@ class SparseMethod(Method):
     strategy = "Architectural"
     Settings = SparseSettings
     settings: SparseSettings
+    ranges: ClassVar[Mapping[str, Range]] = {
+        "training.learning_rate": Between(0.002, 0.2, log=True),
+        "options.silent_outputs": Between(0, 20, whole=True),
+        "options.label_smoothing": Among((0.0, 0.1, 0.2)),
+    }
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
 
@@ -221,6 +227,10 @@ class AdaptiveMethod(SparseMethod):
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
+    ranges: ClassVar[Mapping[str, Range]] = {
+        **SparseMethod.ranges,
+        "options.rewire_fraction": Between(0.1, 0.7),
+    }
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         if last:

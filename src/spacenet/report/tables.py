@@ -24,6 +24,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return drawn
 
 
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same as a Markdown table."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
 def run_report(metrics: Metrics) -> RenderableType:
     """The accuracy matrix, the space and the summary of one run."""
     if not metrics["tasks_learned"]:
@@ -59,7 +65,7 @@ def summary_table(metrics: Metrics) -> Table:
         ["forward transfer", f"{metrics['fwt']:+.2f}", "accuracy on tasks before they are learned"],
         ["task-incremental ACC", f"{metrics['task_incremental']['acc']:.2f} %", "if the task were told"],
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
-        ["kept between tasks", _bytes(metrics["bytes_kept"]), f"of which {metrics['images_kept']:,} old samples"],
+        ["kept between tasks", bytes_text(metrics["bytes_kept"]), f"of which {metrics['images_kept']:,} old samples"],
         ["time", f"{metrics['seconds']:.1f} s", "training and evaluation"],
     ]
     drawn = table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", ["", "", ""], rows)
@@ -109,7 +115,8 @@ def _classes(labels: Sequence[str]) -> str:
     return ", ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
 
 
-def _bytes(number: float) -> str:
+def bytes_text(number: float) -> str:
+    """A size for people."""
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"

@@ -1,0 +1,124 @@
+"""Where runs are computed: in this process, in others on this machine, or on a Dask or Ray cluster that exists already.
+
+All go through joblib. A worker that dies takes nothing with it: runs save their state in their folders, so whatever
+has no result is handed out again and goes on where it stopped. On a cluster the folders must lie where all workers see
+them.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from spacenet.errors import SettingsError, SpacenetError
+from spacenet.extras import need
+from spacenet.option_types import OptionalInt, OptionalText
+
+TRIES = 3
+PATIENCE = 10
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Where runs are computed, and how many at the same time."""
+
+    engine: Literal["local", "dask", "ray"] = "local"
+    """This machine's processes, or an existing Dask or Ray cluster (extras "dask" and "ray")."""
+    address: OptionalText = None
+    """The cluster: tcp://HOST:8786 of a Dask scheduler; for Ray auto or HOST:PORT."""
+    workers: OptionalInt = None
+    """Runs at the same time (default: one for each core, two if a GPU does the work; a cluster's all)."""
+
+    def __post_init__(self) -> None:
+        if self.workers is not None and self.workers < 1:
+            raise SettingsError(f"workers: {self.workers} is too small (need 1 or more)")
+        if self.engine == "local" and self.address is not None:
+            raise SettingsError(
+                f"address: {self.address} is a cluster's; name its kind with --engine dask or --engine ray"
+            )
+        if self.engine != "local" and self.address is None:
+            raise SettingsError(f"address: where is the {self.engine} cluster? (Dask: tcp://HOST:8786; Ray: auto)")
+
+
+class WorkersDied(SpacenetError):
+    """Workers kept dying; what they had finished is kept."""
+
+    exit_code = 1
+
+
+def spread(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineSettings) -> Iterator[Result]:
+    """Do the work for every item and yield results as they come. `work` must not raise; it may be called again.
+
+    Raises `WorkersDied` if that does not help.
+    """
+    left = dict(enumerate(items))
+    with _connected(engine) as settings:
+        for attempt in range(TRIES):
+            try:
+                for number, result in _parallel(work, left, settings):
+                    del left[number]
+                    yield result
+                return
+            except (SpacenetError, GeneratorExit):
+                raise
+            except Exception as error:  # each engine has its own for a worker that is gone
+                reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+                if attempt == TRIES - 1:
+                    raise WorkersDied(
+                        f"workers died {TRIES} times ({reason}); {len(left)} of {len(items)} runs are not finished"
+                    ) from error
+
+
+def _parallel(
+    work: Callable[[Item], Result], left: dict[int, Item], settings: dict[str, Any]
+) -> Iterator[tuple[int, Result]]:
+    import joblib
+
+    call = joblib.delayed(_numbered)
+    calls = [call(work, number, item) for number, item in left.items()]
+    return iter(joblib.Parallel(**settings, batch_size=1, pre_dispatch="all")(calls))
+
+
+def _numbered(work: Callable[[Item], Result], number: int, item: Item) -> tuple[int, Result]:
+    return number, work(item)
+
+
+@contextmanager
+def _connected(engine: EngineSettings) -> Iterator[dict[str, Any]]:
+    """What joblib is told, while the connection to a cluster stands."""
+    from joblib import parallel_config
+
+    if engine.engine == "local":
+        yield {"n_jobs": engine.workers or os.cpu_count() or 1, "return_as": "generator_unordered"}
+    elif engine.engine == "dask":
+        with _dask(str(engine.address)), parallel_config("dask"):
+            yield {"n_jobs": engine.workers or -1, "return_as": "generator_unordered"}
+    else:
+        with _ray(str(engine.address)), parallel_config("ray"):
+            yield {"n_jobs": engine.workers or -1}  # Ray gives its results back as a list only
+
+
+def _dask(address: str) -> AbstractContextManager[Any]:
+    library = need("engine", "dask", "distributed")
+    try:
+        client: AbstractContextManager[Any] = library.Client(address, timeout=PATIENCE)
+    except (OSError, ValueError, TypeError) as error:
+        raise SettingsError(f"address: no Dask scheduler answers at {address}: {error}") from error
+    return client
+
+
+@contextmanager
+def _ray(address: str) -> Iterator[None]:
+    library = need("engine", "ray", "ray")
+    try:
+        library.init(address=address, log_to_driver=False, logging_level="error")
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise SettingsError(f"address: no Ray cluster answers at {address}: {error}") from error
+    need("engine", "ray", "ray.util.joblib").register_ray()
+    try:
+        yield
+    finally:
+        library.shutdown()

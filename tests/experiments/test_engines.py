@@ -1,0 +1,134 @@
+"""The same runs on every engine, for real, with a worker killed in the middle."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from spacenet.errors import SettingsError
+from spacenet.experiments.batch import execute_all
+from spacenet.experiments.engines import TRIES, EngineSettings, WorkersDied, spread
+from spacenet.experiments.run import STATE
+from spacenet.experiments.seeds import create_folders
+from tests.experiments.support import config, outcome
+
+RAY_HEAD = """
+import ray, sys
+print(ray.init(num_cpus=2, include_dashboard=False, logging_level="error").address_info["gcs_address"], flush=True)
+sys.stdin.read()
+"""
+Cluster = tuple[EngineSettings, Callable[[], list[int]]]
+"""How to reach it, and the processes that do its work at the moment."""
+
+
+def children(word: str) -> list[int]:
+    found = (p for p in psutil.process_iter(["cmdline"]) if word in " ".join(p.info["cmdline"] or []))
+    own = {p.pid for p in psutil.Process().children(recursive=True)}
+    return [p.pid for p in found if p.pid in own and "resource_tracker" not in " ".join(p.info["cmdline"])]
+
+
+@contextmanager
+def this_machine() -> Iterator[Cluster]:
+    yield EngineSettings(workers=2), lambda: children("loky")
+
+
+@contextmanager
+def dask() -> Iterator[Cluster]:
+    distributed = pytest.importorskip("distributed")
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster:
+        yield (
+            EngineSettings("dask", cluster.scheduler_address),
+            lambda: [worker.pid for worker in cluster.workers.values()],
+        )
+
+
+@contextmanager
+def ray() -> Iterator[Cluster]:
+    pytest.importorskip("ray")
+    command = [sys.executable, "-c", RAY_HEAD]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
+        assert head.stdin is not None
+        assert head.stdout is not None
+        yield EngineSettings("ray", head.stdout.readline().strip()), lambda: children("PoolActor")
+        head.stdin.close()
+
+
+def kill_one(folders: list[Path], pids: Callable[[], list[int]], killed: list[int]) -> None:
+    """As soon as a run has saved something."""
+    while not any((folder / STATE).is_file() for folder in folders):
+        time.sleep(0.01)
+    killed += pids()[:1]
+    os.kill(killed[0], signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("cluster", [this_machine, dask, ray])
+def test_results_are_the_same_though_a_worker_is_killed(
+    cluster: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef0123456789abcdef")
+    wanted = config(tmp_path, training={"epochs": 20})
+    alone, spread_out = (create_folders(wanted, range(2), tmp_path / name) for name in ("alone", "spread"))
+    list(execute_all(alone, EngineSettings(workers=1)))
+    killed: list[int] = []
+    with cluster() as (engine, pids):
+        assassin = threading.Thread(target=kill_one, args=(spread_out, pids, killed))
+        assassin.start()
+        outcomes = list(execute_all(spread_out, engine))
+        assassin.join()
+    assert len(killed) == 1
+    assert sorted(o.folder for o in outcomes) == spread_out
+    assert [o.error for o in outcomes] == [None, None]
+    assert [outcome(folder) for folder in spread_out] == [outcome(folder) for folder in alone]
+
+
+def dies(item: int) -> int:
+    if item == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None:
+    done: list[int] = []
+    with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*runs are not finished"):
+        done.extend(spread(dies, [0, 1], EngineSettings(workers=2)))
+    assert 1 not in done
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"workers": 0}, "workers: 0 is too small"),
+        ({"address": "tcp://there:1"}, "name its kind with --engine"),
+        ({"engine": "dask"}, "where is the dask cluster"),
+    ],
+)
+def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        EngineSettings(**settings)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("spacenet.experiments.engines.PATIENCE", 0.3)
+    with pytest.raises(SettingsError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
+        list(spread(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
+
+
+def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(SettingsError, match=r"engine: this needs distributed.*spacenet\[dask\]"):
+        list(spread(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
