@@ -16,7 +16,7 @@ from benchmarks.workload import Workload
 from spacenet.experiments import run as run_module
 from spacenet.experiments.run import Run
 from spacenet.experiments.watch import LogWatch
-from spacenet.methods.sparse import AdaptiveMethod, SparseMethod
+from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
 from spacenet.report.tables import table
 from spacenet.space.constants import Constants
 from spacenet.streams.stream import Stream

@@ -22,6 +22,7 @@ from spacenet.cli import main as spacenet
 from spacenet.errors import RunError, SpacenetError
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
+from spacenet.report.tables import markdown, spread_text
 from spacenet.training.checkpoint import save_text
 
 HERE = Path(__file__).parent / "results"
@@ -70,7 +71,7 @@ def collect(name: str, folder: Path) -> None:
     figures: Figures = {
         "command": f"spacenet run {command}",
         "date": date.today().isoformat(),
-        "hardware": runs[0].get("hardware") or _hardware(),
+        "hardware": runs[0].get("hardware") or hardware(),
         "versions": runs[0]["versions"],
         "evaluated_on": runs[0]["evaluated_on"],
         "seeds": [_of_seed(metrics) for metrics in sorted(runs, key=lambda m: int(m["seed"]))],
@@ -90,7 +91,8 @@ def _of_seed(metrics: Figures) -> Figures:
     }
 
 
-def _hardware() -> str:
+def hardware() -> str:
+    """This machine, in a few words."""
     return f"{os.cpu_count()} cores, {platform.machine()}"
 
 
@@ -112,29 +114,27 @@ def _load(name: str) -> Figures | None:
 
 
 def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
-    lines = ["| | ACC | BWT | told | paper ACC | paper BWT | seeds |", "|---|---|---|---|---|---|---|"]
+    lines = []
     for row, figures in found:
-        paper = [_spread(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
+        paper = [spread_text(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
             ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
-        cells = [row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""]
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+        lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
+    return markdown(["", "ACC", "BWT", "told", "paper ACC", "paper BWT", "seeds"], lines)
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     """Each task's accuracy after the last one, mean over the seeds, and how much it differs from task to task."""
     rows = [(row, figures) for row, figures in found if figures is not None]
     tasks = max((len(figures["seeds"][0]["matrix"]) for _, figures in rows), default=0)
-    names = " | ".join(f"task {number}" for number in range(1, tasks + 1))
-    lines = ["Accuracy on each task after the last one:\n"]
-    lines += [f"| | {names} | sd over tasks |", "|---" * (tasks + 2) + "|"]
+    lines = []
     for row, figures in rows:
         last = [seed["matrix"][-1] for seed in figures["seeds"]]
         cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
-        lines.append(f"| {row['label']} | {' | '.join(cells)} | {_over_seeds([stdev(line) for line in last])} |")
-    return "\n".join(lines) + "\n"
+        lines.append([row["label"], *cells, _over_seeds([stdev(line) for line in last])])
+    columns = ["", *(f"task {number}" for number in range(1, tasks + 1)), "sd over tasks"]
+    return f"Accuracy on each task after the last one:\n\n{markdown(columns, lines)}"
 
 
 def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -146,13 +146,7 @@ def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
 
 
 def _over_seeds(values: list[float]) -> str:
-    return _spread(mean(values), *([stdev(values)] if len(values) > 1 else []))
-
-
-def _spread(center: float | None = None, sd: float | None = None) -> str:
-    if center is None:
-        return ""
-    return f"{center:.2f}" if sd is None else f"{center:.2f} ± {sd:.2f}"
+    return spread_text(mean(values), *([stdev(values)] if len(values) > 1 else []))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,7 +13,7 @@ from spacenet.datasets.readers import DATASETS
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
-from spacenet.methods.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.nets import NetSettings
 
 STREAM = "split-mnist"

@@ -1,12 +1,12 @@
 """Learning a small stream with a method, in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torch.optim import Optimizer
 
 from spacenet.methods.base import Method, MethodSettings
 from spacenet.nets.mlp import mlp
-from spacenet.streams.stream import Stream
+from spacenet.streams.stream import Stream, Task
 from spacenet.training.loop import Epoch, learn_task
 from spacenet.training.settings import TrainingSettings
 from tests.support import clouds
@@ -26,7 +26,7 @@ def make(
     return kind(mlp(8, hidden), chosen, seed)
 
 
-def learn(method: Method, stream: Stream, training: TrainingSettings = TRAINING) -> list[Epoch]:
+def learn(method: Method, stream: Sequence[Task], training: TrainingSettings = TRAINING) -> list[Epoch]:
     """Learn every task; returns what the loop reported."""
     epochs: list[Epoch] = []
 

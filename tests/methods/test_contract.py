@@ -13,7 +13,7 @@ from spacenet.errors import SettingsError
 from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.methods import METHODS
 from spacenet.methods.ranges import Among, Between
-from spacenet.methods.sparse import SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets.mlp import mlp
 from tests.methods.support import learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
@@ -55,7 +55,7 @@ def test_a_method_says_what_it_is(name: str) -> None:
     method = METHODS[name]
     assert method.__doc__
     assert method.strategy in ("Regularization", "Rehearsal", "Architectural", "Bound")
-    assert method.reference or name in OWN
+    assert (method.reference and method.settings_from) or name in OWN
 
 
 @each

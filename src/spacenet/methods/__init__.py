@@ -3,11 +3,26 @@
 from importlib.metadata import EntryPoint, entry_points
 
 from spacenet.errors import SettingsError
+from spacenet.methods.architectural.ar1 import AR1
+from spacenet.methods.architectural.clnp import CLNP
+from spacenet.methods.architectural.cwr import CWR
+from spacenet.methods.architectural.den import DEN
+from spacenet.methods.architectural.packnet import PackNet
+from spacenet.methods.architectural.pathnet import PathNet
+from spacenet.methods.architectural.piggyback import Piggyback
+from spacenet.methods.architectural.pnn import PNN
 from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.architectural.static_sparse import StaticSparse
 from spacenet.methods.base import Method
 from spacenet.methods.bounds.joint import Joint
 from spacenet.methods.bounds.naive import Naive
+from spacenet.methods.regularization.ewc import EWC
+from spacenet.methods.regularization.lwf import LwF
+from spacenet.methods.regularization.mas import MAS
+from spacenet.methods.regularization.si import SI
+from spacenet.methods.rehearsal.dgr import DGR
+from spacenet.methods.rehearsal.er import ER
+from spacenet.methods.rehearsal.icarl import ICaRL
 from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
 
 GROUP = "spacenet.methods"
@@ -17,7 +32,22 @@ METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
         Naive,
+        EWC,
+        SI,
+        MAS,
+        LwF,
+        ER,
+        DGR,
+        ICaRL,
         SpaceNetRehearsal,
+        DEN,
+        PackNet,
+        Piggyback,
+        PNN,
+        PathNet,
+        CLNP,
+        CWR,
+        AR1,
         StaticSparse,
         SpaceNet,
         Joint,

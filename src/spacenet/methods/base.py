@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.methods.memory import Memory
 from spacenet.methods.ranges import Between, Range
+from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Stream, Task
 
@@ -77,6 +77,8 @@ class Method(ABC):
     """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables."""
     reference: ClassVar[str] = ""
     """Authors, title, where and when: the paper that the method comes from."""
+    settings_from: ClassVar[str] = ""
+    """Where its settings come from: published ones, or a search on held-out data."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """For each stream, or for `ANY` of them, what differs from the stream's settings: {"training": …, "options": …}."""

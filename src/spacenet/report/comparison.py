@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from spacenet.experiments.comparison import Row, Spread
-from spacenet.report.tables import bytes_text, markdown, table
+from spacenet.experiments.comparison import Row
+from spacenet.report.tables import bytes_text, markdown, spread_text, table
 
 COLUMNS = (
     "strategy",
@@ -39,8 +39,8 @@ def cells(row: Row) -> list[str]:
     return [
         row.strategy,
         row.method,
-        _spread(row.acc, row.seeds),
-        _spread(row.bwt, row.seeds),
+        spread_text(row.acc.mean, row.acc.sd if row.seeds > 1 else None),
+        spread_text(row.bwt.mean, row.bwt.sd if row.seeds > 1 else None),
         f"{row.told.mean:.2f}",
         f"{row.parameters:,}",
         bytes_text(row.extra_bytes) if row.extra_bytes else "none",
@@ -106,7 +106,3 @@ def _flat(row: Row) -> dict[str, object]:
         else:
             flat[key] = value
     return flat
-
-
-def _spread(value: Spread, seeds: int) -> str:
-    return f"{value.mean:.2f} ± {value.sd:.2f}" if seeds > 1 else f"{value.mean:.2f}"

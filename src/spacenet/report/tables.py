@@ -30,6 +30,13 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def spread_text(center: float | None = None, sd: float | None = None) -> str:
+    """A mean, ± its standard deviation where there is one; nothing if there is neither."""
+    if center is None:
+        return ""
+    return f"{center:.2f}" if sd is None else f"{center:.2f} ± {sd:.2f}"
+
+
 def run_report(metrics: Metrics) -> RenderableType:
     """The accuracy matrix, the space and the summary of one run."""
     if not metrics["tasks_learned"]:

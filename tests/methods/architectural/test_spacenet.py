@@ -9,7 +9,7 @@ from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.architectural.static_sparse import StaticSparse
 from spacenet.methods.base import Batch
 from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.methods.sparse import SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.space.ledger import FREE
 from spacenet.training.loop import make_optimizer
 from spacenet.training.settings import TrainingSettings

@@ -3,7 +3,7 @@
 Sokar, Mocanu, Pechenizkiy: SpaceNet: Make Free Space For Continual Learning. Neurocomputing 439, 2021.
 """
 
-from spacenet.methods.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse import AdaptiveMethod
 
 
 class SpaceNet(AdaptiveMethod):

@@ -1,6 +1,6 @@
 """Static-SparseNN: the paper's baseline that shows what adaptive training gains."""
 
-from spacenet.methods.sparse import SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
 
 
 class StaticSparse(SparseMethod):

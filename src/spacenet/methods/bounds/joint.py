@@ -1,6 +1,6 @@
 """All data at once: the upper bound."""
 
-from spacenet.methods.dense import DenseMethod
+from spacenet.methods.shared.dense import DenseMethod
 from spacenet.streams.stream import Samples, Task
 
 

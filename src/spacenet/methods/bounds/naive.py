@@ -1,6 +1,6 @@
 """Fine-tuning: the lower bound."""
 
-from spacenet.methods.dense import DenseMethod
+from spacenet.methods.shared.dense import DenseMethod
 
 
 class Naive(DenseMethod):

@@ -1,6 +1,6 @@
 """SpaceNet-Rehearsal: the paper's hybrid that replays the data of all earlier tasks."""
 
-from spacenet.methods.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.streams.stream import Task
 
 

@@ -21,10 +21,23 @@ class Memory:
         return sum(samples.x.nbytes + samples.y.nbytes for samples in self._samples.values())
 
     def keep(self, task: Task, rows: Tensor | None = None) -> None:
-        """Keep the given rows of the task's training data, by default all of them."""
+        """Keep the given rows of the task's training data in their order, by default all of them."""
         train = task.train
         self.rows[task.index] = torch.arange(len(train)) if rows is None else rows
         self._samples[task.index] = train if rows is None else Samples(train.x[rows], train.y[rows])
+
+    def trim(self, per_class: int) -> None:
+        """Let go of all but the first `per_class` samples of each class."""
+        for task, samples in self._samples.items():
+            numbers = samples.y.unique().tolist()
+            first = torch.cat([(samples.y == number).nonzero().flatten()[:per_class] for number in numbers])
+            self.rows[task] = self.rows[task][first]
+            self._samples[task] = Samples(samples.x[first], samples.y[first])
+
+    def samples(self) -> Samples:
+        """All that are kept; there must be some."""
+        parts = list(self._samples.values())
+        return Samples(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]))
 
     def joined(self, new: Samples) -> Samples:
         """The new samples and all that are kept."""
@@ -32,6 +45,6 @@ class Memory:
         return new if len(parts) == 1 else Samples(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]))
 
     def restore(self, stream: Stream, rows: dict[int, Tensor]) -> None:
-        """Take the kept samples from the stream again."""
-        for index, kept in rows.items():
-            self.keep(stream[index], kept)
+        """Take the kept samples from the stream again, in the order in which they came."""
+        for index in sorted(rows):
+            self.keep(stream[index], rows[index])

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from spacenet.methods.base import Batch, MethodSettings
-from spacenet.methods.dense import DenseMethod
+from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import CPU, FRESH, Blueprint
 from spacenet.streams.stream import Task
 

@@ -1,0 +1,174 @@
+"""docs/methods.md: every method, its settings and where they come from, what it reaches, and the paper's figure.
+
+python -m benchmarks.methods run STREAM [FOLDER]  run all methods (ten seeds, slow ones three), keep their figures
+python -m benchmarks.methods page                 make docs/methods.md from the figures that are kept
+"""
+
+import dataclasses
+import inspect
+import json
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import dacite
+import tomli_w
+
+from benchmarks.results import hardware
+from spacenet.cli import main as spacenet
+from spacenet.errors import RunError, SpacenetError
+from spacenet.experiments.batch import Outcome
+from spacenet.experiments.comparison import Row, Spread, rows
+from spacenet.experiments.config import RunConfig
+from spacenet.experiments.presets import preset
+from spacenet.experiments.run import load_metrics
+from spacenet.experiments.seeds import seed_folders
+from spacenet.methods import METHODS
+from spacenet.methods.base import Method
+from spacenet.report.comparison import COLUMNS, cells, notes
+from spacenet.report.tables import markdown, spread_text
+from spacenet.training.checkpoint import save_text
+
+HERE = Path(__file__).parent / "results"
+PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
+TITLES = {"split-mnist": "Split MNIST", "split-fashion-mnist": "Split Fashion-MNIST"}
+SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal")
+SEEDS, SEEDS_OF_SLOW = 10, 3
+NEAR = 2.0
+"""A figure of the paper counts as verified if ours is at most so many points below it."""
+INTRODUCTION = """\
+# Methods
+
+Every method here learns the same streams in the same training loop and is asked for the class without being told the
+task. Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every
+task's model answers, and the most probable class wins. "told" is the accuracy if the task were told. Extra memory, old
+images, added units and time are measured, the time as a multiple of `naive`'s in the same comparison.
+
+`spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
+`python -m benchmarks.methods page` from the figures in `benchmarks/results/`.
+"""
+
+
+def run(stream: str, folder: Path) -> None:
+    """Run all methods and keep their figures. Runs that the folder holds already are not repeated."""
+    fast = [name for name in METHODS if name not in SLOW]
+    for names, seeds in ((SLOW, SEEDS_OF_SLOW), (fast, SEEDS)):
+        options = ["--methods", ",".join(names), "--seeds", str(seeds), "--out", str(folder)]
+        if spacenet(["compare", stream, *options]) == 130:
+            raise KeyboardInterrupt
+    keep(stream, folder)
+
+
+def keep(stream: str, folder: Path) -> None:
+    """Keep the figures of the finished runs in a comparison's folder."""
+    places = [place for name in METHODS for place in seed_folders(folder / name)]
+    found = [Outcome(place, metrics) for place in places if (metrics := load_metrics(place)) and not metrics["stopped"]]
+    if not found:
+        raise RunError(f"{folder} holds no finished run")
+    facts: dict[str, Any] = {
+        "date": date.today().isoformat(),
+        "hardware": hardware(),
+        "rows": [dataclasses.asdict(row) for row in rows(found)],
+        "acc": {
+            name: [o.metrics["acc"] for o in found if o.metrics and o.metrics["method"] == name] for name in METHODS
+        },
+    }
+    save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")
+
+
+def page() -> None:
+    """Make docs/methods.md."""
+    paper = tomllib.loads((HERE / "paper.toml").read_text(encoding="utf-8"))
+    kept = {stream: facts for stream in TITLES if (facts := _load(stream)) is not None}
+    parts = [INTRODUCTION]
+    for stream, facts in kept.items():
+        measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
+        table = markdown(COLUMNS, [cells(row) for row in facts["rows"]])
+        parts += [f"## {TITLES[stream]}\n\n{measured}.\n\n{table}", *(f"{note}\n" for note in notes(facts["rows"])[1:])]
+    parts += [_about(method, kept, paper) for method in METHODS.values()]
+    save_text(PAGE, "\n".join(parts))
+
+
+def _load(stream: str) -> dict[str, Any] | None:
+    path = HERE / f"methods-{stream}.json"
+    if not path.is_file():
+        return None
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    facts["rows"] = [dacite.from_dict(Row, values) for values in facts["rows"]]
+    return facts
+
+
+def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapping[str, Any]) -> str:
+    """One method's section."""
+    lines = [f"## `{method.name}` ({method.strategy})\n", f"{inspect.cleandoc(method.__doc__ or '')}\n"]
+    if method.reference:
+        lines.append(f"Reference: {method.reference}.\n")
+    if method.settings_from:
+        lines.append(f"Settings: {method.settings_from}\n")
+    table = []
+    for stream, facts in kept.items():
+        ours = next((row for row in facts["rows"] if row.method == method.name), None)
+        theirs = paper[stream].get(method.name, {})
+        figures = ["not run yet", ""] if ours is None else [_text(ours.acc), _text(ours.bwt)]
+        papers = [spread_text(*theirs.get(key, ())) for key in ("acc", "bwt")]
+        command = f"`spacenet run {stream} --method {method.name} --seeds {ours.seeds if ours else SEEDS}`"
+        table.append([TITLES[stream], *figures, *papers, _verdict(ours, theirs), command])
+    if table:
+        lines.append(markdown(["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"], table))
+    stream, title = next(iter(TITLES.items()))
+    lines.append(f"On {title}:\n\n```toml\n{_settings(preset(stream, method.name))}```\n")
+    return "\n".join(lines)
+
+
+def _verdict(ours: Row | None, theirs: Mapping[str, Any]) -> str:
+    if not theirs:
+        return "no figure in the paper"
+    if ours is None:
+        return "no"
+    return "yes" if ours.acc.mean >= theirs["acc"][0] - NEAR else f"no, {theirs['acc'][0] - ours.acc.mean:.1f} below"
+
+
+def _text(value: Spread) -> str:
+    return spread_text(value.mean, value.sd)
+
+
+def _settings(config: RunConfig) -> str:
+    """What decides the outcome, without the many defaults."""
+    plain: dict[str, Any] = {"training": config.training, "options": config.options}
+    shown = {
+        section: {
+            field.name: value
+            for field in dataclasses.fields(values)
+            if (value := getattr(values, field.name)) is not None and (section == "options" or field.name in _TRAINING)
+        }
+        for section, values in plain.items()
+    }
+    return tomli_w.dumps({section: values for section, values in shown.items() if values})
+
+
+_TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        match arguments:
+            case ["run", stream, *folder] if stream in TITLES and len(folder) < 2:
+                run(stream, Path(folder[0] if folder else f"comparisons/{stream}"))
+            case ["page"]:
+                pass
+            case _:
+                print(__doc__, file=sys.stderr)
+                return 2
+        page()
+    except SpacenetError as error:
+        print(f"methods: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What several methods have in common: kinds of networks to start from, memories, penalties."""
