@@ -118,8 +118,15 @@ def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapp
         table.append([TITLES[stream], *figures, *papers, _verdict(ours, theirs), command])
     if table:
         lines.append(markdown(["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"], table))
-    stream, title = next(iter(TITLES.items()))
-    lines.append(f"On {title}:\n\n```toml\n{_settings(preset(stream, method.name))}```\n")
+    before: dict[str, Any] = {}
+    for stream, title in TITLES.items():
+        settings = _settings(preset(stream, method.name))
+        shown = {
+            name: {k: v for k, v in part.items() if before.get(name, {}).get(k) != v} for name, part in settings.items()
+        }
+        text = tomli_w.dumps({name: part for name, part in shown.items() if part})
+        lines.append(f"On {title}{' only this differs' if before else ''}:\n\n```toml\n{text}```\n" if text else "")
+        before = settings
     return "\n".join(lines)
 
 
@@ -135,18 +142,10 @@ def _text(value: Spread) -> str:
     return spread_text(value.mean, value.sd)
 
 
-def _settings(config: RunConfig) -> str:
-    """What decides the outcome, without the many defaults."""
-    plain: dict[str, Any] = {"training": config.training, "options": config.options}
-    shown = {
-        section: {
-            field.name: value
-            for field in dataclasses.fields(values)
-            if (value := getattr(values, field.name)) is not None and (section == "options" or field.name in _TRAINING)
-        }
-        for section, values in plain.items()
-    }
-    return tomli_w.dumps({section: values for section, values in shown.items() if values})
+def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:
+    """What decides the outcome, without where it is computed."""
+    options = {name: value for name, value in dataclasses.asdict(config.options).items() if value is not None}
+    return {"training": {name: getattr(config.training, name) for name in _TRAINING}, "options": options}
 
 
 _TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay")

@@ -1,0 +1,48 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import methods
+from spacenet.methods import METHODS
+
+
+def metrics(method: str, seed: int, acc: float) -> dict[str, Any]:
+    plain = {"parameters": 7, "extra_bytes": 0, "images_kept": 0, "units_added": 0, "stopped": None, "bwt": -10.0}
+    return {"method": method, "seed": seed, "seconds": 2.0, "acc": acc, "task_incremental": {"acc": 90.0}, **plain}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "paper.toml").write_text(
+        "[split-mnist]\newc = { acc = [20.0, 0.1], bwt = [-99.0] }\nspacenet = { acc = [75.5] }\n[split-fashion-mnist]\n"
+    )
+    monkeypatch.setattr(methods, "HERE", tmp_path)
+    monkeypatch.setattr(methods, "PAGE", tmp_path / "methods.md")
+    return tmp_path
+
+
+def test_the_page_says_what_was_reached_and_whether_that_is_the_papers(here: Path, tmp_path: Path) -> None:
+    for method, scores in (("naive", [20.0]), ("ewc", [18.0, 19.0]), ("spacenet", [70.0, 72.0])):
+        for seed, acc in enumerate(scores):
+            folder = tmp_path / "runs" / method / f"seed-{seed}"
+            folder.mkdir(parents=True)
+            (folder / "config.toml").touch()
+            (folder / "metrics.json").write_text(json.dumps(metrics(method, seed, acc)))
+    methods.keep("split-mnist", tmp_path / "runs")
+    assert methods.main(["page"]) == 0
+    page = (here / "methods.md").read_text()
+    assert "| Regularization | ewc | 18.50 ± 0.71 |" in page
+    assert "| 18.50 ± 0.71 | -10.00 ± 0.00 | 20.00 ± 0.10 | -99.00 | yes |" in page
+    assert "| no, 4.5 below |" in page
+    assert "no figure in the paper" in page
+    assert "not run yet" in page
+    assert all(f"## `{name}`" in page for name in METHODS)
+    assert json.loads((here / "methods-split-mnist.json").read_text())["acc"]["spacenet"] == [70.0, 72.0]
+
+
+@pytest.mark.usefixtures("here")
+def test_bad_commands_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert methods.main(["run", "no-stream"]) == 2
+    assert "python -m benchmarks.methods page" in capsys.readouterr().err
