@@ -51,12 +51,16 @@ class DGR(DenseMethod):
     name = "dgr"
     strategy = "Rehearsal"
     reference = "Shin, Lee, Kim, Kim: Continual Learning with Deep Generative Replay. NIPS, 2017"
+    settings_from = (
+        "Generator, optimiser and losses of van de Ven and Tolias 2018; fewer steps than their 2000 "
+        "a task, chosen on held-out data."
+    )
     Settings = DGRSettings
     settings: DGRSettings
     presets: ClassVar = {
         "any": {"training": {"optimizer": "adam", "learning_rate": 0.001}},
-        "split-mnist": {"training": {"epochs": 6}},
-        "split-fashion-mnist": {"training": {"epochs": 6}},
+        "split-mnist": {"training": {"epochs": 8}},
+        "split-fashion-mnist": {"training": {"epochs": 8}},
     }
     ranges: ClassVar = {
         "training.learning_rate": Between(0.0003, 0.003, log=True),

@@ -39,6 +39,8 @@ class ER(ExemplarMethod):
         "training.epochs": Between(1, 20, whole=True),
     }
 
+    settings_from = "The memory's size as iCaRL's; the stream's own training."
+
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
         self.old: Samples | None = None

@@ -58,6 +58,10 @@ class ICaRL(ExemplarMethod):
     reference = (
         "Rebuffi, Kolesnikov, Sperl, Lampert: iCaRL: Incremental Classifier and Representation Learning. CVPR, 2017"
     )
+    settings_from = (
+        "Memory and losses as published; temperature and weight decay from a small search on held-out "
+        "data; the stream's own training."
+    )
     Settings = ICaRLSettings
     settings: ICaRLSettings
     presets: ClassVar = {
