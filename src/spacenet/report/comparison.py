@@ -19,14 +19,14 @@ COLUMNS = (
     "BWT %",
     "told",
     "parameters",
-    "extra memory",
-    "old images",
-    "units added",
+    "extra",
+    "images",
+    "units +",
     "time",
 )
 LEGEND = (
-    "told: ACC if the task were told. Extra memory: kept from task to task besides the network. "
-    "Time: of a run, as a multiple of naive's."
+    "told: ACC if the task were told. Extra: memory kept from task to task besides the network; images: old samples in "
+    "it. Units +: how far the network has grown. Time: of a run, as a multiple of naive's."
 )
 NOTE_ON_REGULARIZATION = (
     "Regularization methods that remember only the last task are no mistake here: without old data nothing teaches the "
