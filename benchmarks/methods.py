@@ -44,9 +44,9 @@ INTRODUCTION = """\
 
 Every method here learns the same streams in the same training loop and is asked for the class without being told the
 task. Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every
-task's model answers, and the most probable class wins. "told" is the accuracy if the task were told. Measured, not typed
-in: the extra memory kept from task to task besides the network, the old images in it, the units by which the network
-has grown, and the time of a run as a multiple of `naive`'s in the same comparison.
+task's model answers, and the most probable class wins. "told" is the accuracy if the task were told. The rest of the
+table is measured too: the extra memory kept from task to task besides the network, the old images in it, the units by
+which the network has grown, and the time of a run as a multiple of `naive`'s in the same comparison.
 
 `spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
 `python -m benchmarks.methods page` from the figures in `benchmarks/results/`.

@@ -16,7 +16,8 @@ def metrics(method: str, seed: int, acc: float) -> dict[str, Any]:
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "paper.toml").write_text(
-        "[split-mnist]\newc = { acc = [20.0, 0.1], bwt = [-99.0] }\nspacenet = { acc = [75.5] }\n[split-fashion-mnist]\n"
+        "[split-mnist]\newc = { acc = [20.0, 0.1], bwt = [-99.0] }\nspacenet = { acc = [75.5] }\n"
+        "[split-fashion-mnist]\n"
     )
     monkeypatch.setattr(methods, "HERE", tmp_path)
     monkeypatch.setattr(methods, "PAGE", tmp_path / "methods.md")
