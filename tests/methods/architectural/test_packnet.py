@@ -6,10 +6,10 @@ import torch
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.architectural.packnet import FREE, PackNet, PackNetSettings
 from spacenet.nets.mlp import mlp
-from tests.methods.architectural.parts import answers, learn_one, right
+from tests.methods.architectural.parts import answers, check_norms_of_their_own, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
-from tests.nets.test_convolutions import images, tiny_cnn
+from tests.nets.test_convolutions import tiny_cnn
 
 
 def packnet(**settings: float) -> PackNet:
@@ -61,19 +61,7 @@ def test_earlier_models_stay_to_the_bit(decay: float) -> None:
 
 
 def test_batch_norm_is_each_tasks_own() -> None:
-    method, stream = PackNet(tiny_cnn(), PackNetSettings(), seed=0), images(2)
-    learn(method, stream[:1], CNN_TRAINING)
-    norms = {key: norm.clone() for key, norm in method.norms[0].items()}
-    before = answers(method, stream[0].test.x, 0)
-    learn_one(method, stream[1], CNN_TRAINING)
-    again = PackNet(tiny_cnn(), PackNetSettings(), seed=0)
-    again.tasks_learned, again.classes = 2, list(method.classes)
-    again.load_model(method.model())
-    assert torch.equal(again.predict(stream[0].test.x), method.predict(stream[0].test.x))
-    assert len(norms) == 5 * 4
-    assert all(torch.equal(method.norms[0][key], norm) for key, norm in norms.items())
-    assert all(not torch.equal(method.norms[1][key], norm) for key, norm in norms.items())
-    assert torch.equal(answers(method, stream[0].test.x, 0), before)
+    check_norms_of_their_own(lambda: PackNet(tiny_cnn(), PackNetSettings(), seed=0), CNN_TRAINING)
 
 
 def test_it_retrains_for_a_part_of_the_epochs() -> None:

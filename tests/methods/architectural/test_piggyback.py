@@ -8,10 +8,10 @@ from spacenet.methods.architectural.piggyback import Piggyback, PiggybackSetting
 from spacenet.methods.base import Batch
 from spacenet.nets.mlp import mlp
 from spacenet.streams.stream import Stream
-from tests.methods.architectural.parts import answers, learn_one, right
+from tests.methods.architectural.parts import answers, check_norms_of_their_own, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
-from tests.nets.test_convolutions import images, tiny_cnn
+from tests.nets.test_convolutions import tiny_cnn
 
 ADAM = replace(TRAINING, optimizer="adam", learning_rate=0.003, weight_decay=0.01)
 
@@ -89,20 +89,8 @@ def test_the_mask_that_is_kept_is_the_one_that_was_learned() -> None:
 
 
 def test_batch_norm_is_each_tasks_own() -> None:
-    method, stream = Piggyback(tiny_cnn(), PiggybackSettings(), seed=0), images(2)
     training = replace(CNN_TRAINING, optimizer="adam", learning_rate=0.003)
-    learn(method, stream[:1], training)
-    norms = {key: norm.clone() for key, norm in method.norms[0].items()}
-    before = answers(method, stream[0].test.x, 0)
-    learn_one(method, stream[1], training)
-    again = Piggyback(tiny_cnn(), PiggybackSettings(), seed=0)
-    again.tasks_learned, again.classes = 2, list(method.classes)
-    again.load_model(method.model())
-    assert torch.equal(again.predict(stream[0].test.x), method.predict(stream[0].test.x))
-    assert len(norms) == 5 * 4
-    assert all(torch.equal(method.norms[0][key], norm) for key, norm in norms.items())
-    assert all(not torch.equal(method.norms[1][key], norm) for key, norm in norms.items())
-    assert torch.equal(answers(method, stream[0].test.x, 0), before)
+    check_norms_of_their_own(lambda: Piggyback(tiny_cnn(), PiggybackSettings(), seed=0), training)
 
 
 def test_a_threshold_that_silences_everything_is_refused() -> None:

@@ -17,7 +17,7 @@ class CWR(ConsolidatedOutputs):
     strategy = "Architectural"
     reference = "Maltoni, Lomonaco: Continuous learning in single-incremental-task scenarios. Neural Networks, 2019"
     presets: ClassVar = {"split-fashion-mnist": {"training": {"epochs": 4}}}
-    settings_from = "The stream's own training; nothing to choose."
+    settings_from = "The stream's own training, four epochs on Split Fashion-MNIST; nothing else to choose."
     ranges: ClassVar = {
         "training.learning_rate": Between(0.001, 0.3, log=True),
         "training.epochs": Between(1, 20, whole=True),
@@ -27,7 +27,7 @@ class CWR(ConsolidatedOutputs):
         outputs = super().free_numbers(task)
         if task.index == 0:
             return outputs
-        return {name: torch.zeros(value.shape, dtype=torch.bool) for name, value in self.values.items()} | outputs
+        return {name: torch.zeros_like(value, dtype=torch.bool) for name, value in self.values.items()} | outputs
 
     def in_training(self) -> dict[str, Tensor]:
         """What is frozen as a whole is a constant: no gradient is computed for it."""

@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import MethodSettings
 from spacenet.methods.ranges import Between
-from spacenet.methods.shared.dense import DenseMethod
-from spacenet.methods.shared.penalty import Penalty, as_wide
+from spacenet.methods.shared.penalty import Penalised, Penalty, as_wide
 from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
@@ -35,7 +34,7 @@ class EWCSettings(MethodSettings):
             raise SettingsError(f"fisher-samples: {self.fisher_samples} is too small (need 1 or more)")
 
 
-class EWC(DenseMethod):
+class EWC(Penalised):
     """After each task, λ/2 Σ F (θ − θ*)² more is to be paid for leaving its solution (eq. 3).
 
     About 20 % on five tasks is right: the penalty keeps old outputs as they are, but a new class's output is raised
@@ -71,9 +70,6 @@ class EWC(DenseMethod):
         for part in (self.penalty.importance, self.penalty.anchor):
             part.update({name: as_wide(tensor, self.values[name]) for name, tensor in part.items()})
 
-    def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return super().loss(output, batch) + self.penalty(self.values)
-
     def end_task(self, task: Task) -> None:
         fisher = self.fisher(task)
         self.consolidate(fisher)
@@ -108,7 +104,3 @@ class EWC(DenseMethod):
 
     def extra(self) -> dict[str, Tensor]:
         return self.penalty.importances() | self.penalty.anchors()
-
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.penalty.load(tensors, self.device)

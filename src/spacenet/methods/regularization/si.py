@@ -9,11 +9,10 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import MethodSettings
 from spacenet.methods.ranges import Between
-from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.penalty import Penalty, trained
+from spacenet.methods.shared.penalty import Penalised, Penalty, trained
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Task
 
@@ -34,7 +33,7 @@ class SISettings(MethodSettings):
             raise SettingsError(f"damping: {self.damping} is too small (need more than 0)")
 
 
-class SI(DenseMethod):
+class SI(Penalised):
     """c Σ Ω (θ − θ̃)² is added to the loss (eq. 4); Ω is measured along the way while a task trains.
 
     About 20 % on five tasks is right: what is held are weights, but no old sample is there to keep the scores of new
@@ -68,22 +67,12 @@ class SI(DenseMethod):
         self.path.begin(trained(self.values))
         self.penalty.hold(self.path.start)
 
-    def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        return super().loss(output, batch) + self.penalty(self.values)
-
     def step(self, optimizer: Optimizer) -> None:
         self.path.follow(self.values, self.penalty.without(self.values), lambda: super(SI, self).step(optimizer))
 
     def end_task(self, task: Task) -> None:
         self.penalty.add(self.path.importance(self.values, self.settings.damping))
         super().end_task(task)
-
-    def extra(self) -> dict[str, Tensor]:
-        return self.penalty.importances()
-
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.penalty.load(tensors, self.device)
 
     def task_state(self) -> dict[str, Tensor]:
         return self.path.tensors()

@@ -52,8 +52,8 @@ class DGR(DenseMethod):
     strategy = "Rehearsal"
     reference = "Shin, Lee, Kim, Kim: Continual Learning with Deep Generative Replay. NIPS, 2017"
     settings_from = (
-        "Generator, optimiser and losses of van de Ven and Tolias 2018; fewer steps than their 2000 "
-        "a task, chosen on held-out data."
+        "Layers, optimiser and losses of van de Ven and Tolias 2018; a smaller code (20 numbers, not 100) and fewer "
+        "steps than their 2000 a task, chosen on held-out data."
     )
     Settings = DGRSettings
     settings: DGRSettings

@@ -29,7 +29,7 @@ class ER(ExemplarMethod):
         "Chaudhry, Rohrbach, Elhoseiny, Ajanthan, Dokania, Torr, Ranzato: On Tiny Episodic Memories in Continual "
         "Learning. arXiv:1902.10486, 2019"
     )
-
+    settings_from = "The memory's size as iCaRL's; the stream's own training, with six epochs."
     presets: ClassVar = {
         "split-mnist": {"training": {"epochs": 6}},
         "split-fashion-mnist": {"training": {"epochs": 6}},
@@ -38,8 +38,6 @@ class ER(ExemplarMethod):
         "training.learning_rate": Between(0.01, 0.3, log=True),
         "training.epochs": Between(1, 20, whole=True),
     }
-
-    settings_from = "The memory's size as iCaRL's; the stream's own training."
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)

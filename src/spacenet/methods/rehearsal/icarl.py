@@ -59,8 +59,8 @@ class ICaRL(ExemplarMethod):
         "Rebuffi, Kolesnikov, Sperl, Lampert: iCaRL: Incremental Classifier and Representation Learning. CVPR, 2017"
     )
     settings_from = (
-        "Memory and losses as published; temperature and weight decay from a small search on held-out "
-        "data; the stream's own training."
+        "Memory, losses, momentum and weight decay as published; epochs, and the temperature that iCaRL itself does "
+        "not have, from a small search on held-out data."
     )
     Settings = ICaRLSettings
     settings: ICaRLSettings

@@ -25,15 +25,7 @@ class ConsolidatedOutputs(PartlyFrozen):
 
     def free_numbers(self, task: Task) -> dict[str, Tensor]:
         """What the task may change: masks by name, where not all of a value is free."""
-        masks = {name: torch.zeros(self.values[name].shape, dtype=torch.bool) for name in self.output_names()}
-        for mask in masks.values():
-            mask[task.classes.start :] = True
-        return masks
-
-    def output_names(self) -> list[str]:
-        """The values of the output layer."""
-        output = self.blueprint.output
-        return [*(link.name for link in self.blueprint.links if link.target == output.name), *output.keys()]
+        return self.free_outputs()
 
     def forward(self, batch: Batch) -> Tensor:
         """The scores of the task's own classes: others do not take part in its training."""

@@ -37,6 +37,18 @@ class PartlyFrozen(DenseMethod):
             if len(trained) < len(keys) and population.name + FRESH in self.fresh:
                 self.fresh[population.name + FRESH] = self.free[trained[-1]] if trained else _NONE
 
+    def output_names(self) -> list[str]:
+        """The values of the output layer."""
+        output = self.blueprint.output
+        return [*(link.name for link in self.blueprint.links if link.target == output.name), *output.keys()]
+
+    def free_outputs(self) -> dict[str, Tensor]:
+        """Masks for `freeze`: of the outputs, those of the task being learned are free."""
+        masks = {name: torch.zeros_like(self.values[name], dtype=torch.bool) for name in self.output_names()}
+        for mask in masks.values():
+            mask[self.classes[-1].start :] = True
+        return masks
+
     def in_training(self) -> dict[str, Tensor]:
         """The values with which a batch is computed."""
         return {name: self._now(name) for name in self.values}

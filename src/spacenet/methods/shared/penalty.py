@@ -5,6 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from spacenet.methods.base import Batch
+from spacenet.methods.shared.dense import DenseMethod
+
 IMPORTANCE, ANCHOR = "importance/", "anchor/"
 
 
@@ -59,6 +62,22 @@ class Penalty:
             for key, tensor in tensors.items():
                 if key.startswith(prefix):
                     target[key.removeprefix(prefix)] = tensor.to(device, copy=True)
+
+
+class Penalised(DenseMethod):
+    """A network whose loss grows when it leaves what mattered. What is important is kept from task to task."""
+
+    penalty: Penalty
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return super().loss(output, batch) + self.penalty(self.values)
+
+    def extra(self) -> dict[str, Tensor]:
+        return self.penalty.importances()
+
+    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
+        super().load_model(tensors)
+        self.penalty.load(tensors, self.device)
 
 
 def as_wide(tensor: Tensor, like: Tensor) -> Tensor:

@@ -24,14 +24,6 @@ class TaskParts(TaskModels, PartlyFrozen):
         """The links that tasks share; those into the outputs belong to one task each."""
         return [link for link in self.blueprint.links if link.target != self.blueprint.output.name]
 
-    def free_outputs(self) -> dict[str, Tensor]:
-        """Masks for `freeze`: of the outputs, those of the task being learned are free."""
-        masks = {}
-        for name in self._output_names():
-            masks[name] = torch.zeros_like(self.values[name], dtype=torch.bool)
-            masks[name][self.classes[-1].start :] = True
-        return masks
-
     def forward(self, batch: Batch) -> Tensor:
         values = {**self.in_training(), **self.fresh}
         return self.blueprint.forward(self.model_of(values, len(self.classes) - 1), batch.x)
@@ -45,11 +37,7 @@ class TaskParts(TaskModels, PartlyFrozen):
     def model_of(self, values: Values, task: int) -> dict[str, Tensor]:
         """The task's part of the values, with its own outputs alone."""
         classes, part = self.classes[task], self.part(values, task)
-        return part | {name: part[name][classes.start : classes.stop] for name in self._output_names()}
-
-    def _output_names(self) -> list[str]:
-        output = self.blueprint.output
-        return [*(link.name for link in self.blueprint.links if link.target == output.name), *output.keys()]
+        return part | {name: part[name][classes.start : classes.stop] for name in self.output_names()}
 
 
 class OwnNorms(TaskParts):
