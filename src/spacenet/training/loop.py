@@ -128,7 +128,8 @@ def make_optimizer(method: Method, settings: TrainingSettings) -> Optimizer:
     parameters, decay = method.parameters(), settings.weight_decay
     if settings.optimizer == "adam":
         on_gpu = any(parameter.is_cuda for parameter in parameters)  # there its step counter must not leave the GPU
-        return torch.optim.Adam(parameters, settings.learning_rate, weight_decay=decay, capturable=on_gpu)
+        rate = settings.learning_rate
+        return torch.optim.Adam(parameters, rate, weight_decay=decay, capturable=on_gpu, fused=not on_gpu)
     return torch.optim.SGD(parameters, settings.learning_rate, settings.momentum, weight_decay=decay)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.penalty import Penalised, Penalty, as_wide
 from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
@@ -52,7 +52,7 @@ class EWC(Penalised):
     settings: EWCSettings
     # As in Hsu et al. 2018, where nothing is halved; elsewhere as in van de Ven et al. 2021.
     presets: ClassVar = {
-        "any": {"training": {"optimizer": "adam", "learning_rate": 0.001}},
+        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
         "split-mnist": {"options": {"strength": 1200.0}},
         "split-fashion-mnist": {"options": {"strength": 1200.0}, "training": {"epochs": 4}},
     }

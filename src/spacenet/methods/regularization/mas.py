@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.penalty import Penalised, Penalty
 from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
@@ -50,7 +50,7 @@ class MAS(Penalised):
     Settings = MASSettings
     settings: MASSettings
     presets: ClassVar = {
-        "any": {"training": {"optimizer": "adam", "learning_rate": 0.001}},
+        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
         "split-fashion-mnist": {"training": {"epochs": 4}},
     }
     ranges: ClassVar = {

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.path_integral import PathIntegral
 from spacenet.methods.shared.penalty import Penalised, Penalty, trained
@@ -48,7 +48,7 @@ class SI(Penalised):
     settings: SISettings
     # As in Hsu et al. 2018; elsewhere as in van de Ven et al. 2021.
     presets: ClassVar = {
-        "any": {"training": {"optimizer": "adam", "learning_rate": 0.001}},
+        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
         "split-mnist": {"options": {"strength": 600.0}},
         "split-fashion-mnist": {"options": {"strength": 600.0}, "training": {"epochs": 4}},
     }

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import ANY, Batch, MethodSettings
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
@@ -58,7 +58,7 @@ class DGR(DenseMethod):
     Settings = DGRSettings
     settings: DGRSettings
     presets: ClassVar = {
-        "any": {"training": {"optimizer": "adam", "learning_rate": 0.001}},
+        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
         "split-mnist": {"training": {"epochs": 8}},
         "split-fashion-mnist": {"training": {"epochs": 8}},
     }

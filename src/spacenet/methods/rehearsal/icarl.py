@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import PREDICT_BATCH, Batch, MethodSettings
+from spacenet.methods.base import ANY, PREDICT_BATCH, Batch, MethodSettings
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
 from spacenet.space.blueprint import CPU, Blueprint
@@ -65,7 +65,7 @@ class ICaRL(ExemplarMethod):
     Settings = ICaRLSettings
     settings: ICaRLSettings
     presets: ClassVar = {
-        "any": {"training": {"momentum": 0.9, "weight_decay": 1e-5}},
+        ANY: {"training": {"momentum": 0.9, "weight_decay": 1e-5}},
         "split-mnist": {"training": {"epochs": 10}, "options": {"temperature": 2.5}},
         "split-fashion-mnist": {"training": {"epochs": 6}},
     }

@@ -95,9 +95,9 @@ class GrowingMethod(TaskModels, PartlyFrozen):
             ends.append(self.width(name))
         super().end_task(task)
 
-    def network(self) -> dict[str, Tensor]:
+    def extra(self) -> dict[str, Tensor]:
         widths = {f"widths/{name}": torch.tensor(ends, dtype=torch.int32) for name, ends in self.widths.items()}
-        return super().network() | widths
+        return super().extra() | widths
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         super().load_model(tensors)
