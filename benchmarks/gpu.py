@@ -34,7 +34,9 @@ from spacenet.streams import Stream, make_stream
 from spacenet.training.hardware import Hardware, find_hardware
 
 COMPACT, MASKED, DENSE = "compact", "masked", "dense"
-SAMPLES_PER_CLASS, CLASSES = 50, 100
+CLASSES = 100
+FEW, ALL = 50, 500
+"""Images of a class: enough to take steps with, and as many as CIFAR-100 has."""
 BUSY_EVERY = 0.2
 Figures = dict[str, Any]
 
@@ -57,13 +59,14 @@ class Options:
 
 def measure(options: Options, console: Console) -> Figures:
     """Measure and print; returns the raw figures. Random images: neither accuracy nor a data set is needed here."""
-    with _random_stream(options.tiny) as data:
+    with _random_stream(options.tiny, FEW) as data:
         figures: Figures = {"device": find_hardware(_wide(data, options, "32").training).describe(), "steps": {}}
         figures["torch"] = torch.__version__
         console.print(f"{figures['device']}, torch {figures['torch']}", highlight=False)
         for precision in options.precisions:
             figures["steps"][precision] = compare_tasks(_wide(data, options, precision), options.seconds_per_cell)
             console.print(steps_table(precision, figures["steps"][precision]))
+    with _random_stream(options.tiny, ALL) as data:
         figures["run"] = measure_run(_small(data, options))
         console.print(run_table(figures["run"]))
     return figures
@@ -191,9 +194,9 @@ def _tiny(config: RunConfig, net: str) -> RunConfig:
 
 
 @contextlib.contextmanager
-def _random_stream(tiny: bool) -> Iterator[Figures]:
+def _random_stream(tiny: bool, each: int) -> Iterator[Figures]:
     """Random images in five tasks, as settings of a stream."""
-    classes, each = (10, 1) if tiny else (CLASSES, SAMPLES_PER_CLASS)
+    classes, each = (10, 1) if tiny else (CLASSES, each)
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "random.npz"
         random_samples(path, classes * each, classes, (3, 32, 32), classes)

@@ -6,14 +6,16 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from spacenet.methods import METHODS
 from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Method
-from spacenet.methods.bounds.naive import Naive
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets.batch_norm import normalise
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from spacenet.training.settings import TrainingSettings
+from tests.methods.test_contract import SMALL
 from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -23,14 +25,16 @@ TRAINING = TrainingSettings(
 )
 
 
-def learned(method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True) -> list[Tensor]:
-    monkeypatch.setattr(type(method), "steps_alike", recorded)
+def learned(
+    method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True, training: TrainingSettings = TRAINING
+) -> list[Tensor]:
+    monkeypatch.setattr(type(method), "steps_alike", recorded and type(method).steps_alike)
     for task in images(2):
         learn_task(
             method,
             task,
-            TRAINING,
-            hardware=find_hardware(TRAINING),
+            training,
+            hardware=find_hardware(training),
             on_batch=lambda done, total: None,
             on_epoch=lambda epoch, optimizer: None,
         )
@@ -42,15 +46,27 @@ def spacenet() -> SpaceNet:
     return SpaceNet(tiny_wrn(), settings, 0, torch.device("cuda"))
 
 
-def naive() -> Naive:
-    return Naive(tiny_cnn(), Naive.Settings(), 0, torch.device("cuda"))
+def of_tiny_cnn(name: str) -> Method:
+    kind = METHODS[name]
+    sizes = SMALL if issubclass(kind, SparseMethod) else {}
+    return kind(tiny_cnn(), kind.Settings(**sizes), 0, torch.device("cuda"))
 
 
-@pytest.mark.parametrize("build", [spacenet, naive])
-def test_a_recorded_step_computes_what_a_plain_one_does_to_the_bit(
-    build: type[Method], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded, plain = (learned(build(), monkeypatch, recorded) for recorded in (True, False))  # type: ignore[call-arg]
+@pytest.mark.parametrize("name", METHODS)
+def test_a_recorded_step_computes_what_a_plain_one_does_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded, plain = (learned(of_tiny_cnn(name), monkeypatch, recorded) for recorded in (True, False))
+    assert all(torch.equal(a, b) for a, b in zip(recorded, plain, strict=True))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_learns_in_bf16(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    method = of_tiny_cnn(name)
+    learned(method, monkeypatch, training=dataclasses.replace(TRAINING, precision="bf16"))
+    assert method.predict_all(batch()).isfinite().all()
+
+
+def test_a_residual_network_records_its_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded, plain = (learned(spacenet(), monkeypatch, recorded) for recorded in (True, False))
     assert all(torch.equal(a, b) for a, b in zip(recorded, plain, strict=True))
 
 
