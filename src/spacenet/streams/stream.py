@@ -8,15 +8,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import Protocol, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.datasets.dataset import Array, Dataset
+from spacenet.datasets.dataset import Dataset
 from spacenet.errors import DataError, SettingsError
 from spacenet.option_types import OptionalInt, OptionalPath, OptionalText
+from spacenet.streams.normalisation import Constants, Normalisation
 
 Cut = tuple[tuple[object, ...], ...]
 """For each task the labels of its classes."""
@@ -70,6 +71,12 @@ class Samples:
         return len(self.y)
 
 
+class Source(Protocol):
+    """Where a task's samples come from: a stream, or whoever has them at hand."""
+
+    def samples(self, task: "Task", *, train: bool) -> Samples: ...
+
+
 @dataclass(frozen=True)
 class Task:
     """One task. Class numbers count up over the stream in the order in which classes appear: 0, 1 | 2, 3 | …"""
@@ -77,15 +84,15 @@ class Task:
     index: int
     labels: tuple[object, ...]
     classes: range
-    _stream: "Stream"
+    source: Source
 
     @cached_property
     def train(self) -> Samples:
-        return self._stream.samples(self, train=True)
+        return self.source.samples(self, train=True)
 
     @cached_property
     def test(self) -> Samples:
-        return self._stream.samples(self, train=False)
+        return self.source.samples(self, train=False)
 
 
 class Stream(Sequence[Task]):
@@ -139,28 +146,14 @@ class Stream(Sequence[Task]):
         rows = np.flatnonzero(np.isin(y, np.array(task.labels, dtype=y.dtype)))
         numbers = dict(zip(task.labels, task.classes, strict=True))
         classes = torch.tensor([numbers[label] for label in y[rows].tolist()], dtype=torch.long)
-        mean, std = self._normalisation
-        return Samples(self._scaled(x[rows]).sub_(mean).div_(std), classes)
+        return Samples(self.normalisation(x[rows]), classes)
 
     @cached_property
-    def _normalisation(self) -> tuple[Tensor, Tensor | float]:
-        """What to subtract from the inputs and what to divide by. Later tasks must not enter it."""
-        y = self.dataset.y_train
-        first = self._scaled(self.dataset.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))])
-        constant = first.mean() if self.dataset.mean is None else _per_channel(self.dataset.mean)
-        mean = torch.lerp(constant.expand(self.input_shape), first.mean(0), self.centering)
-        if isinstance(self.dataset.std, tuple):
-            return mean, _per_channel(self.dataset.std)
-        return mean, self.dataset.std or float((first - mean).square().mean().sqrt()) or 1.0
-
-    def _scaled(self, x: Array) -> Tensor:
-        return torch.from_numpy(x.astype(np.float32)).mul_(self.dataset.scale)
-
-
-def _per_channel(constants: float | tuple[float, ...]) -> Tensor:
-    """A data set's constants in a shape that goes with its samples: (), or (c, 1, 1) for images (c, h, w)."""
-    values = torch.tensor(constants)
-    return values.reshape(-1, 1, 1) if isinstance(constants, tuple) else values
+    def normalisation(self) -> Normalisation:
+        """What is done to the inputs of all tasks."""
+        data, y = self.dataset, self.dataset.y_train
+        first = data.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))]
+        return Normalisation.fitted(first, Constants(data.scale, data.mean, data.std, self.centering))
 
 
 def cut_classes(dataset: Dataset, settings: StreamSettings, classes_per_task: int) -> Cut:

@@ -1,0 +1,64 @@
+"""What is done to inputs before a network sees them. It is fitted once, on the first task: later ones must not enter."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+LEAST_SPREAD = 0.1
+"""A feature that hardly varies in the first task is scaled as if it varied by this part of what all do on average."""
+
+
+@dataclass(frozen=True)
+class Constants:
+    """How raw values become inputs: what is known of the data, and what is left to be measured on the first task."""
+
+    scale: float = 1.0
+    """Brings the values to about 0…1."""
+    mean: float | tuple[float, ...] | None = None
+    """Published mean: one number, or one per channel of images; None: that of the first task."""
+    std: float | tuple[float, ...] | None = None
+    """Published standard deviation, likewise."""
+    centering: float = 0.0
+    """What is subtracted: 0 the mean above, 1 the first task's mean of each feature, between: a mixture."""
+    each_feature: bool = False
+    """Without a published one, divide each feature by its own standard deviation instead of all by one."""
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """(x · scale − mean) / std, with numbers that broadcast to a sample's shape."""
+
+    scale: float
+    mean: Tensor
+    std: Tensor
+
+    @classmethod
+    def fitted(cls, first: Array, constants: Constants) -> "Normalisation":
+        """For the raw inputs of the first task."""
+        x = _scaled(first, constants.scale)
+        constant = x.mean() if constants.mean is None else _per_channel(constants.mean)
+        mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), constants.centering)
+        if isinstance(constants.std, tuple):
+            return cls(constants.scale, mean, _per_channel(constants.std))
+        overall = constants.std or float((x - mean).square().mean().sqrt()) or 1.0
+        if constants.std is None and constants.each_feature:
+            own = (x - x.mean(0)).square().mean(0).sqrt()
+            return cls(constants.scale, mean, own.clamp(min=LEAST_SPREAD * float(own.square().mean().sqrt())) + 1e-12)
+        return cls(constants.scale, mean, torch.tensor(overall))
+
+    def __call__(self, x: Array) -> Tensor:
+        return _scaled(x, self.scale).sub_(self.mean).div_(self.std)
+
+
+def _scaled(x: Array, scale: float) -> Tensor:
+    return torch.from_numpy(x.astype(np.float32)).mul_(scale)
+
+
+def _per_channel(constants: float | tuple[float, ...]) -> Tensor:
+    """Constants in a shape that goes with samples: (), or (c, 1, 1) for images (c, h, w)."""
+    values = torch.tensor(constants)
+    return values.reshape(-1, 1, 1) if isinstance(constants, tuple) else values
