@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from spacenet.errors import SpacenetError
 
@@ -11,6 +12,13 @@ usage: spacenet COMMAND …
   run [STREAM]       learn a stream of tasks      (spacenet run --help)
   compare [STREAM]   several methods, one table   (spacenet compare --help)
   sweep [STREAM]     search a method's settings   (spacenet sweep --help)
+
+  learn MODEL        add classes to a saved model (spacenet learn --help)
+  predict MODEL …    name the class of inputs     (spacenet predict --help)
+  inspect MODEL      what a model holds, and how much space is left
+  export MODEL       write it as ONNX or for torch alone
+  serve MODEL        answer over HTTP             (spacenet serve --help)
+
   data list          the data sets, and where they are
   data fetch NAME    get a data set
   --version          print the version
@@ -18,6 +26,10 @@ usage: spacenet COMMAND …
 streams: split-digits (embedded), split-mnist, split-fashion-mnist, split-cifar-10, icifar-100, cifar-10-100,
          or your own with --npz FILE
 """
+
+
+COMMANDS = ("run", "compare", "sweep", "learn", "predict", "inspect", "export", "serve", "data")
+"""Each is a function of the module of the same name in `spacenet.commands`; it returns the exit code."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,41 +44,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(__version__)
         return 0
-    commands: dict[str, Callable[[list[str]], int]] = {"run": _run, "compare": _compare, "sweep": _sweep, "data": _data}
-    if name not in commands:
-        return _complain(f"there is no command {name!r}; there are {', '.join(commands)} (see spacenet --help)")
+    if name not in COMMANDS:
+        return _complain(f"there is no command {name!r}; there are {', '.join(COMMANDS)} (see spacenet --help)")
     try:
-        return commands[name](rest)
+        # Imported only now: nobody should wait for what another command needs.
+        command: Callable[[list[str]], int] = getattr(import_module(f"spacenet.commands.{name}"), name)
+        return command(rest)
     except SpacenetError as error:
         return _complain(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
     except BrokenPipeError:
         return 141  # whoever read our output has left
-
-
-def _run(arguments: list[str]) -> int:
-    from spacenet.commands.run import run
-
-    return run(arguments)
-
-
-def _compare(arguments: list[str]) -> int:
-    from spacenet.commands.compare import compare
-
-    return compare(arguments)
-
-
-def _sweep(arguments: list[str]) -> int:
-    from spacenet.commands.sweep import sweep
-
-    return sweep(arguments)
-
-
-def _data(arguments: list[str]) -> int:
-    from spacenet.commands.data import data
-
-    return data(arguments)
 
 
 def _complain(message: str, code: int = 2) -> int:

@@ -7,16 +7,20 @@ class SpacenetError(Exception):
     exit_code = 2
 
 
-class SettingsError(SpacenetError):
+class SettingsError(SpacenetError, ValueError):
     """A setting, or a combination of settings, that cannot work."""
 
 
-class DataError(SpacenetError):
+class DataError(SpacenetError, ValueError):
     """A data set that is missing, unreadable or not what it should be."""
 
 
 class RunError(SpacenetError):
     """A run folder that cannot be used the way it was asked for."""
+
+
+class ModelFileError(SpacenetError):
+    """A model file that is damaged, not of this kind, or of a newer version. Nothing of it was used."""
 
 
 class SpaceFull(SpacenetError):

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dacite
 import tomli_w
 
 from spacenet.errors import SettingsError
 from spacenet.methods import method_named
 from spacenet.methods.base import MethodSettings
 from spacenet.nets import NetSettings
+from spacenet.plain_settings import from_plain, to_plain
 from spacenet.streams.stream import StreamSettings
 from spacenet.training.settings import TrainingSettings
 
@@ -33,7 +33,7 @@ class RunConfig:
 
 def to_toml(config: RunConfig) -> str:
     """The config as TOML; settings that are not set are left out."""
-    return tomli_w.dumps(_plain(dataclasses.asdict(config)))
+    return tomli_w.dumps(to_plain(config))
 
 
 def from_mapping(values: Mapping[str, Any]) -> RunConfig:
@@ -43,12 +43,8 @@ def from_mapping(values: Mapping[str, Any]) -> RunConfig:
         if not isinstance(values.get(key), str):
             raise SettingsError(f"{key}: a configuration needs its name, as text")
     options = values.pop("options", {})
-    try:
-        config = dacite.from_dict(RunConfig, {"seed": 0, **_SECTIONS, **values, "options": {}}, _STRICT)
-        chosen = dacite.from_dict(method_named(config.method).Settings, options, _STRICT)
-    except dacite.DaciteError as error:
-        raise SettingsError(f"configuration: {error}") from error
-    return dataclasses.replace(config, options=chosen)
+    config = from_plain(RunConfig, {"seed": 0, **_SECTIONS, **values, "options": {}})
+    return dataclasses.replace(config, options=from_plain(method_named(config.method).Settings, options))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -72,30 +68,3 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _SECTIONS: dict[str, dict[str, Any]] = {"data": {}, "net": {}, "training": {}}
-
-
-def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _several(value: Any) -> Any:
-    return tuple(map(_number, value)) if isinstance(value, list) else (_number(value),)
-
-
-_STRICT = dacite.Config(
-    strict=True,
-    cast=[Path],
-    type_hooks={
-        float: _number,
-        tuple[float, ...]: _several,
-        tuple[int, ...]: lambda v: tuple(v) if isinstance(v, list) else (v,),
-    },
-)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if item is not None}
-    if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value

@@ -14,12 +14,15 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from spacenet.deploy.file import save_model
+from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import RunError, SpaceFull
 from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_toml
 from spacenet.experiments.record import Record, TaskRecord
 from spacenet.experiments.watch import LogWatch, Watch
 from spacenet.methods import method_named
 from spacenet.methods.base import Method
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.metrics import accuracies
 from spacenet.nets import build_net
 from spacenet.streams import Stream, make_stream
@@ -29,7 +32,8 @@ from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
-MODEL_FORMAT = 1
+MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_incremental")
+"""Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
 
 
 def check(config: RunConfig) -> None:
@@ -175,22 +179,26 @@ class Run:
             self.start = Position(facts["epochs_done"], section(tensors, "task"), section(tensors, "optimizer"))
 
     def _finish(self, stopped: str | None = None) -> dict[str, Any]:
-        facts = {
-            "format": MODEL_FORMAT,
-            "stream": self.config.stream,
-            "method": self.config.method,
-            "seed": self.config.seed,
-            "labels": [str(label) for task in self.stream[: len(self.record.matrix)] for label in task.labels],
-            "net": dataclasses.asdict(self.config.net),
-            "input_shape": list(self.stream.input_shape),
-        }
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
             return metrics
-        save_tensors(self.folder / MODEL, self.method.model(), facts)
+        self._save_model(metrics)
         save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
         self._tell(lambda watch: watch.end(metrics))
         return metrics
+
+    def _save_model(self, metrics: dict[str, Any]) -> None:
+        """A model to use, where the method has a space; of other methods the bare tensors."""
+        config, method, learned = self.config, self.method, self.stream.cut[: len(self.record.matrix)]
+        if not isinstance(method, SparseMethod) or not learned:
+            save_tensors(self.folder / MODEL, method.model(), {"method": config.method})
+            return
+        recipe = Recipe(
+            config.method, config.seed, config.net, config.training, method.settings, self.stream.input_shape
+        )
+        measured = {name: value for name, value in metrics.items() if name in MEASURED}
+        tasks = [tuple(labels) for labels in learned]
+        save_model(self.folder / MODEL, Model.of(recipe, method, self.stream.normalisation, tasks, measured))
 
     def _tell(self, event: Callable[[Watch], None]) -> None:
         for watch in self.watches:

@@ -16,7 +16,7 @@ def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:
         UnitValue(f"{name}.scale", 1.0),
         UnitValue(f"{name}.shift"),
         UnitValue(f"{name}.mean", trained=False),
-        UnitValue(f"{name}.var", 1.0, trained=False),
+        UnitValue(f"{name}.var", 1.0, trained=False, least=0.0),
     )
 
 

@@ -34,6 +34,7 @@ class UnitValue:
     name: str
     initial: float = 0.0
     trained: bool = True
+    least: float = -math.inf
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What is done to inputs before a network sees them. It is fitted once, on the first task: later ones must not enter."""
+"""What is done to inputs before a network sees them, fitted once, on the first task: later ones must not enter it."""
 
 from dataclasses import dataclass
 from typing import Any

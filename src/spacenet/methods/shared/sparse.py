@@ -24,6 +24,7 @@ from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.cut import Units
 from spacenet.space.demand import Demand, work_out
 from spacenet.space.expansion import Plan
+from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.reservation import reserve
@@ -99,10 +100,22 @@ class SparseMethod(Method):
         self.first_output = 0
         self._pack: Pack | None = None
 
-    def demand(self, classes: int) -> Demand:
+    def demand(self, classes: int, ledger: Ledger | None = None) -> Demand:
         """What a task of so many classes asks of the space."""
         settings = self.settings
-        return work_out(self.ledger, settings.selected, settings.reserved, settings.connections, classes)
+        return work_out(ledger or self.ledger, settings.selected, settings.reserved, settings.connections, classes)
+
+    def space_left(self, classes: int) -> int:
+        """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
+        rng = generator(self.seed, "forecast", self.tasks_learned)
+        return tasks_left(
+            self.ledger,
+            lambda ledger: self.demand(classes, ledger),
+            classes,
+            self.tasks_learned,
+            rng,
+            self.settings.unused_first,
+        )
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))

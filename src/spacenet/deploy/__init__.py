@@ -1,0 +1,1 @@
+"""Models to use: the estimator, the model file, export, service."""
