@@ -1,5 +1,19 @@
 """Class-incremental learning in a network of fixed size, by adaptive sparse training (SpaceNet)."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spacenet.deploy.estimator import SpaceNetClassifier, load
 
 __version__ = version("spacenet")
+__all__ = ["SpaceNetClassifier", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported only when asked for: they bring scikit-learn and torch, and `spacenet --version` needs neither.
+    if name in ("SpaceNetClassifier", "load"):
+        from spacenet.deploy import estimator
+
+        return getattr(estimator, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

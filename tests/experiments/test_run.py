@@ -2,11 +2,13 @@ import json
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacenet.errors import RunError, SettingsError, SpaceFull
+from spacenet.deploy.file import load_model
+from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, create_folder, load_config
 from spacenet.experiments.watch import Watch
 from spacenet.methods import METHODS
@@ -93,10 +95,23 @@ def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
 
 
 def test_the_model_file_holds_the_space(tmp_path: Path) -> None:
-    tensors, facts = load_tensors(whole_run(tmp_path, "spacenet") / MODEL)
-    assert facts["labels"] == ["0", "1", "2", "3", "4", "5"]
-    assert len(tensors["links/input-hidden1/value"]) == 120
-    assert sorted(tensors["state/hidden1"].unique().tolist()) == [-1, 0, 1, 2]
+    folder = whole_run(tmp_path, "spacenet")
+    model, run = load_model(folder / MODEL), Run(folder)
+    assert model.tasks == [(0, 1), (2, 3), (4, 5)]
+    assert len(model.method.ledger.connections["input-hidden1"]) == 120
+    assert sorted(model.method.ledger.state["hidden1"].unique().tolist()) == [-1, 0, 1, 2]
+    assert model.metrics["acc"] == json.loads((folder / METRICS).read_text())["acc"]
+    raw, task = run.stream.dataset.x_test, run.stream[2]
+    rows = np.isin(run.stream.dataset.y_test, [4, 5])
+    right = [model.classes[i] for i in model.probabilities(raw[rows]).argmax(1)] == run.stream.dataset.y_test[rows]
+    assert 100 * np.mean(right) == pytest.approx(model.metrics["matrix"][2][task.index])
+
+
+def test_a_method_without_a_space_leaves_its_bare_tensors(tmp_path: Path) -> None:
+    folder = whole_run(tmp_path, "naive")
+    assert load_tensors(folder / MODEL)[1] == {"method": "naive"}
+    with pytest.raises(ModelFileError, match="only methods with a space"):
+        load_model(folder / MODEL)
 
 
 def test_running_out_of_space_keeps_what_was_learned(tmp_path: Path) -> None:
@@ -108,8 +123,7 @@ def test_running_out_of_space_keeps_what_was_learned(tmp_path: Path) -> None:
     assert metrics["tasks_learned"] == 2
     assert metrics["stopped"].startswith("task 3 was not learned: hidden2 is full")
     assert len(metrics["matrix"]) == 2
-    _, facts = load_tensors(folder / MODEL)
-    assert facts["labels"] == ["0", "1", "2", "3"]
+    assert load_model(folder / MODEL).classes == [0, 1, 2, 3]
     assert "warning: the space holds 2 of the stream's 3 tasks" in (folder / LOG).read_text()
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spacenet.datasets.dataset import Dataset
 from spacenet.errors import DataError, SettingsError
 from spacenet.streams import STREAMS, Stream, StreamSettings, make_stream
+from spacenet.streams.normalisation import Constants, Normalisation
 from spacenet.streams.stream import cut_classes
 from tests.support import clouds, clouds_file
 
@@ -155,3 +156,13 @@ def test_a_class_without_test_samples_is_refused() -> None:
     Stream("partial", partial, ((0, 1),))
     with pytest.raises(DataError, match="class 3 has no test samples"):
         Stream("partial", partial, ((0, 1), (2, 3)))
+
+
+def test_features_with_scales_of_their_own_are_each_divided_by_their_own() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)) * [1.0, 1000.0, 2.0] + [0.0, 5000.0, 1.0]
+    x[:, 2] = 7.0
+    unlike = Normalisation.fitted(x, Constants(each_feature=True, centering=1.0))
+    assert unlike(x).std(0).tolist() == pytest.approx([1.0, 1.0, 0.0], abs=0.01)
+    alike = Normalisation.fitted(x[:, :1] * [1.0, 3.0], Constants(each_feature=True, centering=1.0))
+    assert alike.std.dim() == 0

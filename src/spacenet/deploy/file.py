@@ -16,7 +16,7 @@ from spacenet.errors import ModelFileError
 from spacenet.streams.normalisation import Array
 from spacenet.training.checkpoint import write_beside
 
-HEADER = "spacenet"
+HEADER = "spacenet-model"
 MAX_HEADER = 4 * 1024**2
 """Bytes of a header that are read; a model of a thousand classes has a tenth of that."""
 
@@ -56,7 +56,7 @@ def from_bytes(content: bytes) -> Model:
     metadata = header.get("__metadata__")
     checksum, _, text = str(metadata.get(HEADER, "") if isinstance(metadata, dict) else "").partition(" ")
     if not text:
-        raise ModelFileError("not a model of spacenet")
+        raise ModelFileError("not a model to use; only methods with a space (spacenet, static-sparse) leave one")
     if checksum != _checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decoded(text, arrays)

@@ -46,9 +46,7 @@ class Recipe:
         """A method that has learned nothing."""
         kind = method_named(self.method)
         if not issubclass(kind, SparseMethod):
-            raise SettingsError(
-                f"method: {self.method} has no space; models to use come from spacenet or static-sparse"
-            )
+            raise SettingsError(f"method: {self.method} keeps no space; choose spacenet or static-sparse")
         return kind(blueprint, self.options, self.seed, device)
 
 

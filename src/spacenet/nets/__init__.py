@@ -13,7 +13,7 @@ from spacenet.option_types import Integers
 from spacenet.space.blueprint import Blueprint
 
 MLP, SMALL_CNN, RESNET_18 = "mlp", "small-cnn", "resnet-18"
-WIDE_RESNET = re.compile(r"wrn-(\d+)-(\d+)")
+WIDE_RESNET = re.compile(r"wrn-(\d{1,3})-(\d{1,3})")
 NETS = f"{MLP}, {SMALL_CNN}, {RESNET_18} or wrn-DEPTH-WIDTH, e.g. wrn-28-10"
 HIDDEN = {MLP: (400, 400), SMALL_CNN: (32, 32, 64, 64, 512)}
 

@@ -83,8 +83,11 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
         targets, sources = selection[link.target], selection[link.source]
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
-        least, left = demand.least.get(link.name, demand.connections[link.name]), int((~taken).sum())
+        left, dead = int((~taken).sum()), _dead(ledger, link, targets)
         count = min(demand.connections[link.name], left)
+        least = demand.least.get(link.name, demand.connections[link.name])
+        if link.name in demand.least and link.source == ledger.blueprint.input.name:
+            least = min(least, int(dead.sum()))  # units that were chosen may hear the inputs already
         if count < least:
             layer = _narrow_end(ledger, link, selection)
             raise SpaceFull(
@@ -93,7 +96,7 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
                 "Fewer connections per task, more selected units, or --expand make room.",
                 layer=layer,
             )
-        place = _scatter(taken.view(len(targets), len(sources)), _dead(ledger, link, targets), count, rng)
+        place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: as the dense shape of it counts what the task adds.
         dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
         new[link.name] = Connections(

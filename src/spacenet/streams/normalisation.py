@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
-LEAST_SPREAD = 0.1
-"""A feature that hardly varies in the first task is scaled as if it varied by this part of what all do on average."""
+UNLIKE = 10.0
+"""Features have scales of their own if one varies by so many times more than they do in the middle."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Constants:
     centering: float = 0.0
     """What is subtracted: 0 the mean above, 1 the first task's mean of each feature, between: a mixture."""
     each_feature: bool = False
-    """Without a published one, divide each feature by its own standard deviation instead of all by one."""
+    """Without a published one, features whose scales are unlike (length, income) are each divided by their own standard
+    deviation. Of pixels all are divided by one: those that hardly vary in the first task may do so later."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,12 @@ class Normalisation:
         mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), constants.centering)
         if isinstance(constants.std, tuple):
             return cls(constants.scale, mean, _per_channel(constants.std))
-        overall = constants.std or float((x - mean).square().mean().sqrt()) or 1.0
         if constants.std is None and constants.each_feature:
             own = (x - x.mean(0)).square().mean(0).sqrt()
-            return cls(constants.scale, mean, own.clamp(min=LEAST_SPREAD * float(own.square().mean().sqrt())) + 1e-12)
+            varying = own[own > 0]
+            if len(varying) and varying.max() > UNLIKE * varying.median():
+                return cls(constants.scale, mean, torch.where(own > 0, own, varying.median()))
+        overall = constants.std or float((x - mean).square().mean().sqrt()) or 1.0
         return cls(constants.scale, mean, torch.tensor(overall))
 
     def __call__(self, x: Array) -> Tensor:

@@ -31,6 +31,9 @@ from spacenet.space.reservation import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.streams.stream import Samples, Stream, Task
 
+MOST_GROWTH = 1000
+"""So often units are added before a task; whatever is asked for has found its place long before."""
+
 
 @dataclass(frozen=True)
 class SparseSettings(MethodSettings):
@@ -132,22 +135,27 @@ class SparseMethod(Method):
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.plan.carry_out(self.ledger, task.index)
-        while True:
-            try:
-                selection, new = self._allocate(task)
-                break
-            except SpaceFull as full:
-                if not self.plan.auto:
-                    raise
-                # As many units as a task makes its own: what the task before took away comes back.
-                self.ledger.grow(full.layer, max(1, self.demand(len(task.classes)).reserved[full.layer]))
+        selection, new = self._allocate(task)
         self.ledger.grow(self.blueprint.output.name, len(task.classes))
         self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
 
     def _allocate(self, task: Task) -> tuple[Units, dict[str, Connections]]:
-        """Algorithm 2. Nothing is entered into the ledger yet, so it may fail and be tried again."""
-        rng = generator(self.seed, "allocate", task.index)
+        """Algorithm 2. Nothing is entered into the ledger before all of it fits."""
         demand = self.demand(len(task.classes))
+        for _ in range(MOST_GROWTH):
+            try:
+                return self._lay_out(task, demand)
+            except SpaceFull as full:
+                if not self.plan.auto:
+                    raise
+                # As many units as a task makes its own: what the task before took away comes back.
+                self.ledger.grow(full.layer, max(1, demand.reserved[full.layer]))
+                # Where all free units are selected, the new ones are too; connections must not become more with them.
+                demand = replace(demand, selected=self.demand(len(task.classes)).selected)
+        return self._lay_out(task, demand)
+
+    def _lay_out(self, task: Task, demand: Demand) -> tuple[Units, dict[str, Connections]]:
+        rng = generator(self.seed, "allocate", task.index)
         selection = select(self.ledger, demand, torch.tensor(task.classes), rng, self.settings.unused_first)
         return selection, allocate(self.ledger, demand, selection, task.index, rng)
 

@@ -1,0 +1,210 @@
+"""What a prediction costs: `python -m benchmarks.prediction`, from the repository's root.
+
+The pack against the same network at full width, dense with all its zeros: on Split MNIST's shapes and selection, on the
+processor, measured in turns. Then the model file: its size, and how long it takes from the file to the first answer.
+"""
+
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.stepping import after_tasks, alternate
+from benchmarks.workload import Workload, workload
+from spacenet.deploy.file import load_model, save_model
+from spacenet.deploy.model import Label, Model, Recipe
+from spacenet.experiments.config import RunConfig
+from spacenet.option_types import Flag, OptionalPath
+from spacenet.report.tables import table
+from spacenet.space.cut import cut
+from spacenet.space.pack import Pack, pack
+from spacenet.streams import make_stream
+from spacenet.streams.normalisation import Array
+
+Figures = dict[str, Any]
+PACKED, DENSE = "packed", "dense"
+NETWORK, LABELS = "network alone", "raw values to labels"
+BATCHES = (1, 1_000)
+LEAST = (1.0, 20.0)
+"""How many times faster the pack has to be, at the first of the widths and at the last."""
+PROCESSES = 3
+PLAIN_WIDTH = 140
+
+
+@dataclass(frozen=True)
+class Options:
+    """Predictions of the pack against those of the dense network, and the model file."""
+
+    threads: int = 1
+    """Processor threads of torch."""
+    seconds_per_cell: float = 3.0
+    """Time given to each form at each width and batch size."""
+    json: OptionalPath = None
+    """Also write the raw figures to this file."""
+    data_dir: OptionalPath = None
+    """Where MNIST is (default: as for spacenet run); without it random numbers do."""
+    tiny: Flag = False
+    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
+
+
+def measure(options: Options, console: Console) -> Figures:
+    """Measure and print what the options ask for; returns the raw figures."""
+    torch.set_num_threads(options.threads)
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    figures: Figures = {"torch": torch.__version__, "threads": options.threads, "load_at_the_start": load}
+    figures |= {"speed": [], "file": []}
+    with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
+        for width in work.step_widths:
+            model = learned(work.at(width))
+            figures["speed"] += compare(model, width, options.seconds_per_cell)
+            figures["file"].append({"width": width, **measure_file(model, options.threads)})
+    console.print(speed_table(figures["speed"]))
+    console.print(verdict(figures["speed"], work), highlight=False)
+    console.print("", file_table(figures["file"]))
+    return figures
+
+
+def learned(config: RunConfig) -> Model:
+    """A model that has learned all tasks, a few steps of each: enough to take its space."""
+    stream = make_stream(config.stream, config.data)
+    method = after_tasks(config, stream, list(stream))
+    recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
+    return Model.of(recipe, method, stream.normalisation, [tuple(task.labels) for task in stream], {})
+
+
+def as_dense(model: Model) -> Model:
+    """The same model that predicts with its whole network."""
+    dense = model.copied()
+    ledger = dense.method.ledger
+    units = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.populations}
+    dense.method._pack = Pack(ledger.blueprint.forward, units, cut(ledger, units))
+    return dense
+
+
+def compare(model: Model, width: int, seconds_per_cell: float) -> list[Figures]:
+    """Both forms at each batch size: the network alone, and the way that a user's samples go."""
+    forms = {PACKED: model, DENSE: as_dense(model)}
+    units = {name: len(each) for name, each in pack(model.method.ledger).units.items()}
+    figures = []
+    for batch in BATCHES:
+        raw = _samples(batch, model)
+        apart = np.abs(forms[PACKED].probabilities(raw) - forms[DENSE].probabilities(raw)).max()
+        if not apart < 1e-4:
+            raise AssertionError(f"the forms do not compute the same: probabilities differ by {apart}")
+        for part, make in ((NETWORK, _network), (LABELS, _labels)):
+            timings = alternate({form: make(each, raw) for form, each in forms.items()}, seconds_per_cell)
+            times = {form: vars(timing) for form, timing in timings.items()}
+            ratio = timings[DENSE].ms / timings[PACKED].ms
+            figures.append(
+                {"width": width, "batch": batch, "part": part, "units": units, "times": times, "ratio": ratio}
+            )
+    return figures
+
+
+def _samples(count: int, model: Model) -> Array:
+    return np.random.default_rng(0).integers(0, 256, (count, *model.recipe.input_shape), dtype=np.uint8)
+
+
+def _network(model: Model, raw: Array) -> Callable[[], object]:
+    assert model.normalisation is not None
+    x = model.normalisation(raw)
+    return lambda: model.method.predict(x)
+
+
+def _labels(model: Model, raw: Array) -> Callable[[], list[Label]]:
+    names = model.classes
+    return lambda: [names[number] for number in model.probabilities(raw).argmax(1)]
+
+
+def measure_file(model: Model, threads: int) -> Figures:
+    """The file's size, and the seconds from the file to the first label, each time in a new process."""
+    connections = sum(map(len, model.method.ledger.connections.values()))
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "model.safetensors"
+        save_model(path, model)
+        size = path.stat().st_size
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+            times = [pool.submit(first_answer, path, threads).result() for _ in range(PROCESSES)]
+    load, first = (median(each) for each in zip(*times, strict=True))
+    return {"bytes": size, "connections": connections, "load_seconds": load, "first_seconds": first}
+
+
+def first_answer(path: Path, threads: int) -> tuple[float, float]:
+    """Seconds to load a model, and to its first label; all modules are imported by then."""
+    torch.set_num_threads(threads)
+    began = time.perf_counter()
+    model = load_model(path)
+    loaded = time.perf_counter()
+    _labels(model, np.zeros((1, *model.recipe.input_shape), dtype=np.uint8))()
+    return loaded - began, time.perf_counter() - loaded
+
+
+def speed_table(figures: list[Figures]) -> Table:
+    """Milliseconds of each form and how many times faster the pack is."""
+    rows = [
+        [
+            f"{f['width']:,}, {f['part']}",
+            f"{f['batch']:,}",
+            *(f"{f['times'][form]['ms']:.3f}" for form in (PACKED, DENSE)),
+            f"{f['ratio']:.2f}",
+        ]
+        for f in figures
+    ]
+    columns = ["hidden width", "samples", "packed ms", "dense ms", "dense / packed"]
+    return table("Predicting after all tasks, both forms in turns, median", columns, rows)
+
+
+def verdict(figures: list[Figures], work: Workload) -> str:
+    """The claim, and whether it holds for every row."""
+    lines = []
+    for width, least in zip((work.step_widths[0], work.step_widths[-1]), LEAST, strict=True):
+        worst = min(f["ratio"] for f in figures if f["width"] == width)
+        words = "as claimed" if worst >= least else "NOT as claimed"
+        lines.append(f"At width {width:,} the pack is at least {worst:.2f} times as fast; {words} ({least:g} or more).")
+    return "\n".join(lines)
+
+
+def file_table(figures: list[Figures]) -> Table:
+    """Size and loading time of the model file at each width."""
+    rows = [
+        [
+            f"{f['width']:,}",
+            f"{f['connections']:,}",
+            f"{f['bytes']:,}",
+            f"{f['bytes'] / f['connections']:.2f}",
+            f"{1000 * f['load_seconds']:.1f}",
+            f"{1000 * f['first_seconds']:.1f}",
+        ]
+        for f in figures
+    ]
+    columns = ["hidden width", "connections", "bytes", "bytes / connection", "load ms", "first label ms"]
+    return table("The model file, read in a new process after all imports", columns, rows)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = tyro.cli(
+        Options, prog="python -m benchmarks.prediction", args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    # Elsewhere than in a terminal rich would fold the tables to 80 columns.
+    figures = measure(options, Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH))
+    if options.json is not None:
+        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""The one way to refuse a request."""
+
+
+class Refusal(Exception):
+    """A request that is answered with this status and reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason = status, reason

@@ -1,0 +1,38 @@
+"""A small model, and data for it."""
+
+from typing import Any
+
+import numpy as np
+
+from spacenet.deploy.model import Model, Recipe
+from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.nets import NetSettings
+from spacenet.training.settings import TrainingSettings
+
+SHAPE = (8,)
+
+
+def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAPE) -> tuple[np.ndarray, np.ndarray]:
+    """Samples around a point of its own for each class, the same every time."""
+    x, y = [], []
+    for label in classes:
+        rng = np.random.default_rng(sum(map(ord, str(label))))
+        x.append(3 * rng.normal(size=shape) + 0.5 * rng.normal(size=(per_class, *shape)))
+        y += [label] * per_class
+    return np.concatenate(x).astype(np.float32), np.array(y)
+
+
+def new_model(shape: tuple[int, ...] = SHAPE, **options: Any) -> Model:
+    settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), **options}
+    training = TrainingSettings(epochs=8, batch_size=8, learning_rate=0.1)
+    return Model(
+        Recipe("spacenet", 0, NetSettings(hidden=(30, 30)), training, SpaceNet.Settings(**settings), shape),
+    )
+
+
+def model(*tasks: list[Any], **options: Any) -> Model:
+    """A model that has learned these tasks; by default two of two classes."""
+    learned = new_model(**options)
+    for task in tasks or ([0, 1], [2, 3]):
+        learned.learn(*blobs(task))
+    return learned

@@ -1,0 +1,247 @@
+"""The model file: small, the same after a round trip, and nothing a file can say does harm."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from spacenet.deploy import file
+from spacenet.deploy.encoding import FORMAT, Arrays, encoded
+from spacenet.deploy.file import HEADER, MAX_HEADER, from_bytes, load_model, save_model, to_bytes
+from spacenet.deploy.model import Model
+from spacenet.errors import ModelFileError
+from spacenet.nets import NetSettings
+from tests.deploy.support import blobs, model, new_model
+
+Facts = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def learned() -> Model:
+    return model([0, 1], ["cat", "dog"])
+
+
+def forged(model: Model, change: Callable[[Facts, Arrays], None]) -> bytes:
+    """A file with a right checksum and something else in it."""
+    text, arrays = encoded(model)
+    facts, arrays = json.loads(text), {name: array.copy() for name, array in arrays.items()}
+    change(facts, arrays)
+    text = json.dumps(facts)
+    return bytes(save(arrays, {HEADER: f"{file._checksum(text, arrays)} {text}"}))
+
+
+def test_a_round_trip_changes_nothing(learned: Model, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    save_model(path, learned)
+    again = load_model(path)
+    assert to_bytes(again) == path.read_bytes() == to_bytes(learned)
+    assert (again.classes, again.tasks, again.recipe) == (learned.classes, learned.tasks, learned.recipe)
+    x = blobs([0, "cat"])[0]
+    np.testing.assert_array_equal(again.probabilities(x), learned.probabilities(x))
+    assert {each.name for each in tmp_path.iterdir()} == {"model.safetensors"}
+
+
+def test_what_is_learned_after_loading_is_the_same_to_the_bit(learned: Model) -> None:
+    went_on, loaded = learned.copied(), from_bytes(to_bytes(learned))
+    for each in (went_on, loaded):
+        each.learn(*blobs([7, 8, 0]))
+    assert to_bytes(went_on) == to_bytes(loaded)
+
+
+def test_a_grown_network_and_images_come_back(tmp_path: Path) -> None:
+    grown = model([0, 1], [2, 3], [4, 5], selected=(15,), reserved=(10,), expand="auto")
+    assert from_bytes(to_bytes(grown)).method.ledger.size("hidden1") == grown.method.ledger.size("hidden1") > 30
+    recipe = new_model((1, 8, 8), selected=(0,), reserved=(1,), silent_outputs=0).recipe
+    maps = Model(replace(recipe, net=NetSettings("small-cnn", (4, 4, 6))))
+    maps.learn(*blobs([0, 1], 4, (1, 8, 8)))
+    again = from_bytes(to_bytes(maps))
+    x = blobs([0, 1], 4, (1, 8, 8))[0]
+    np.testing.assert_array_equal(again.probabilities(x), maps.probabilities(x))
+
+
+def test_it_takes_little_more_than_six_bytes_for_a_connection() -> None:
+    wide = new_model((1000,), selected=(0,), reserved=(4,), connections=(0.5,))
+    wide.learn(*blobs([0, 1], 5, (1000,)))
+    count = sum(map(len, wide.method.ledger.connections.values()))
+    header_and_mean = 12_000
+    assert len(to_bytes(wide)) < 6.2 * count + header_and_mean
+
+
+def test_an_unlearned_model_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="learned nothing"):
+        save_model(tmp_path / "model", new_model())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_says_so(learned: Model, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="nowhere.*cannot be written"):
+        save_model(tmp_path / "nowhere" / "model", learned)
+
+
+def _set(key: str, value: Any) -> Callable[[Facts, Arrays], None]:
+    def change(facts: Facts, arrays: Arrays) -> None:
+        *path, last = key.split(".")
+        for part in path:
+            facts = facts[part]
+        facts[last] = value
+
+    return change
+
+
+def _put(name: str, where: Any, value: Any) -> Callable[[Facts, Arrays], None]:
+    def change(facts: Facts, arrays: Arrays) -> None:
+        arrays[name][where] = value
+
+    return change
+
+
+def _replace(name: str, make: Callable[[np.ndarray], np.ndarray | None]) -> Callable[[Facts, Arrays], None]:
+    def change(facts: Facts, arrays: Arrays) -> None:
+        made = make(arrays.pop(name))
+        if made is not None:
+            arrays[name] = made
+
+    return change
+
+
+FIRST = "links/input-hidden1"
+
+
+def _twice(facts: Facts, arrays: Arrays) -> None:
+    arrays[f"{FIRST}/source"][1] = arrays[f"{FIRST}/source"][0]
+    arrays[f"{FIRST}/rows"][0, 2] = max(2, arrays[f"{FIRST}/rows"][0, 2])
+    arrays[f"{FIRST}/rows"][1, 2] = arrays[f"{FIRST}/rows"][:, 2].sum()
+
+
+def _far_apart(facts: Facts, arrays: Arrays) -> None:
+    """Few connections, but between so many units that the packed network would fill the memory."""
+    width = 20_000
+    facts["net"]["hidden"] = [width, width]
+    for name in ("hidden1", "hidden2"):
+        arrays[f"state/{name}"] = np.full(width, -1, np.int16)
+        arrays[f"units/{name}.bias"] = np.zeros(width, np.float32)
+    units = np.arange(width)
+    ones, one = np.ones(width), np.zeros(width)
+    for link, target, source in (
+        ("input-hidden1", units, one),
+        ("hidden1-hidden2", units, units),
+        ("hidden2-output", [0], units),
+    ):
+        rows = [np.zeros(len(target)), target, ones if len(target) > 1 else [width]]
+        arrays[f"links/{link}/rows"] = np.stack(rows, axis=1).astype(np.uint32)
+        kind = np.uint8 if link.startswith("input") else np.uint16
+        arrays[f"links/{link}/source"] = np.asarray(source).astype(kind)
+        arrays[f"links/{link}/value"] = np.ones(width, np.float32)
+
+
+CRAFTED: dict[str, tuple[Callable[[Facts, Arrays], None], str]] = {
+    "newer": (_set("format", FORMAT + 1), "newer spacenet, in format 2"),
+    "no format": (_set("format", "1"), "names no format"),
+    "unknown setting": (_set("options.magic", 1), "magic"),
+    "unknown method": (_set("method", "magic"), "magic"),
+    "method without a space": (_set("method", "naive"), "keeps no space"),
+    "unknown net": (_set("net.net", "magic"), "magic"),
+    "absurd width": (_set("net.hidden", [10**15, 30]), "hidden1 is missing or of the wrong size"),
+    "absurd depth": (_set("net.hidden", [1] * 100_000), "more layers"),
+    "absurd residual net": (_set("net", {"net": "wrn-999999994-1", "hidden": []}), "wrn"),
+    "absurd input": (_set("input_shape", [10**12]), "input shape"),
+    "negative input": (_set("input_shape", [-8]), "input shape"),
+    "no input": (_set("input_shape", []), "input shape"),
+    "negative seed": (_set("seed", -1), "seed"),
+    "scale": (_set("scale", float("nan")), "scale"),
+    "no tasks": (_set("tasks", []), "without classes"),
+    "empty task": (_set("tasks", [[0, 1, 2, 3], []]), "without classes"),
+    "class twice": (_set("tasks", [[0, 0], [2, 3]]), "twice"),
+    "another number of classes": (_set("tasks", [[0, 1], [2, 3, 4]]), "output.bias"),
+    "label of another kind": (_set("tasks", [[0, 1], [2, {}]]), "tasks"),
+    "learning rate": (_set("training.learning_rate", -1.0), "learning-rate"),
+    "owner": (_put(f"{FIRST}/rows", (-1, 0), 2), "owner that is not there"),
+    "target": (_put(f"{FIRST}/rows", (-1, 1), 30), "unit that is not there"),
+    "source": (_put(f"{FIRST}/source", 0, 8), "unit that is not there"),
+    "count": (_put(f"{FIRST}/rows", (0, 2), 4_000_000_000), "do not add up"),
+    "order": (_replace(f"{FIRST}/rows", lambda rows: rows[::-1].copy()), "out of order"),
+    "twice": (_twice, "add up|twice"),
+    "NaN weight": (_put(f"{FIRST}/value", 0, np.nan), "not a number"),
+    "infinite bias": (_put("units/hidden1.bias", 0, np.inf), "not possible"),
+    "NaN mean": (_put("normalisation/mean", 0, np.nan), "normalisation"),
+    "no spread": (_put("normalisation/std", 0, 0.0), "spread"),
+    "state": (_put("state/hidden1", 0, 2), "reserved by a task"),
+    "state below": (_put("state/hidden1", 0, -2), "reserved by a task"),
+    "reserved before": (lambda facts, arrays: arrays["state/hidden1"].fill(0), "reserved before"),
+    "missing": (_replace("state/hidden2", lambda array: None), "state/hidden2 is missing"),
+    "short": (_replace("units/hidden1.bias", lambda array: array[:-1].copy()), "wrong size"),
+    "another type": (_replace(f"{FIRST}/value", lambda array: array.astype(np.float64)), "wrong size"),
+    "more dimensions": (_replace(f"{FIRST}/source", lambda array: array[None].copy()), "wrong size"),
+    "unknown content": (lambda facts, arrays: arrays.update(magic=np.zeros(3)), "magic"),
+    "far apart": (_far_apart, "far apart"),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED)
+def test_a_crafted_file_is_refused(name: str, learned: Model) -> None:
+    change, reason = CRAFTED[name]
+    with pytest.raises(ModelFileError, match=reason):
+        from_bytes(forged(learned, change))
+
+
+def test_forging_nothing_gives_a_file_that_is_read(learned: Model) -> None:
+    assert to_bytes(from_bytes(forged(learned, lambda facts, arrays: None))) == to_bytes(learned)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not a model file"),
+        (b"abc", "not a model file"),
+        (b"\xff" * 100, "not a model file"),
+        (MAX_HEADER.to_bytes(8, "little") + b"{", "header cannot be read"),
+        ((MAX_HEADER + 1).to_bytes(8, "little") + b" " * 10, "not a model file"),
+        ((200_000).to_bytes(8, "little") + b"[" * 200_000, "header cannot be read"),
+        (bytes(save({"a": np.zeros(3)})), "not a model to use"),
+    ],
+)
+def test_what_is_no_model_file_is_refused(content: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=rf"{path}: .*{reason}"):
+        load_model(path)
+
+
+def test_a_missing_file_a_folder_and_a_cut_one_are_refused(learned: Model, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="no such file"):
+        load_model(tmp_path / "none")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load_model(tmp_path)
+    (tmp_path / "cut").write_bytes(to_bytes(learned)[:-1])
+    with pytest.raises(ModelFileError, match="cut off"):
+        load_model(tmp_path / "cut")
+
+
+def test_a_flipped_bit_of_a_weight_is_found(learned: Model, tmp_path: Path) -> None:
+    content = bytearray(to_bytes(learned))
+    content[-1] ^= 1
+    with pytest.raises(ModelFileError, match="checksum"):
+        from_bytes(bytes(content))
+
+
+def test_ten_thousand_corruptions_do_no_harm(learned: Model, tmp_path: Path) -> None:
+    """In a process of its own, so that its memory can be measured."""
+    path = tmp_path / "model.safetensors"
+    save_model(path, learned)
+    script = Path(__file__).with_name("corruptions.py")
+    done = subprocess.run(
+        [sys.executable, script, path, "10000"], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["refused"] + figures["identical"] == 10_000
+    assert figures["refused"] > 9_000
+    assert figures["slowest_seconds"] < 1
+    assert figures["megabytes"] < 500
