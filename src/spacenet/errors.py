@@ -7,11 +7,11 @@ class SpacenetError(Exception):
     exit_code = 2
 
 
-class SettingsError(SpacenetError, ValueError):
+class SettingsError(SpacenetError):
     """A setting, or a combination of settings, that cannot work."""
 
 
-class DataError(SpacenetError, ValueError):
+class DataError(SpacenetError):
     """A data set that is missing, unreadable or not what it should be."""
 
 

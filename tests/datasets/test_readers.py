@@ -12,7 +12,7 @@ import pytest
 
 from spacenet.datasets import npz, readers
 from spacenet.datasets.formats import read_idx
-from spacenet.datasets.npz import load_npz
+from spacenet.datasets.npz import load_npz, read_arrays
 from spacenet.datasets.wheels import idx_bytes
 from spacenet.errors import DataError
 
@@ -229,3 +229,23 @@ def test_npz_made_of_anything(tmp_path: Path) -> None:
         path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x5A]) + whole[position + 1 :])
         with contextlib.suppress(DataError):
             load_npz(path)
+
+
+def test_other_arrays_from_an_archive(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    x, y = RNG.normal(size=(3, 5)), np.array(["a", "b", "a"])
+    np.savez(path, x=x, y=y, x_test=x, z=np.array([None]))
+    read = read_arrays(path, ("x_train", "y_train"), ("x", "y"), optional=("x_test", "y_test"))
+    assert list(read) == ["x", "y", "x_test"]  # and z is not even looked at
+    assert np.array_equal(read["x"], x)
+    assert np.array_equal(read["y"], y)
+    with pytest.raises(DataError, match=r"lacks x_train, y_train; it holds x, x_test, y, z: .*x_train=…, y_train=…\)"):
+        read_arrays(path, ("x_train", "y_train"))
+    with pytest.raises(DataError, match=f"^{path}: z is an object array"):
+        read_arrays(path, ("x", "z"))
+
+
+def test_a_header_is_not_read_beyond_its_limit(tmp_path: Path) -> None:
+    content = b"\x93NUMPY\x02\x00" + (2**31).to_bytes(4, "little") + bytes(1000)
+    with pytest.raises(DataError, match="a header of 2147483648 bytes"):
+        load_npz(write_members(tmp_path / "bad.npz", x_train=content))

@@ -28,7 +28,6 @@ from spacenet.experiments.watch import print_line
 from spacenet.option_types import Flag, OptionalInt, OptionalPath
 from spacenet.report.model import learned_table
 from spacenet.streams.normalisation import Array
-from spacenet.training.checkpoint import write_beside
 from spacenet.training.loop import Epoch
 
 DESCRIPTION = "Add one task, all classes in a file, to a saved model. What it knew before stays as it is."
@@ -75,7 +74,7 @@ def learn(arguments: list[str]) -> int:
     summary = _summary(model, before, time.perf_counter() - began)
     if task.test is not None:
         summary["accuracy"] = accuracy(model, *task.test)
-    _save(out, model)
+    save_model(out, model)
     summary["written"] = str(out)
     if options.json:
         print(json.dumps(summary))
@@ -151,14 +150,6 @@ def _summary(model: Model, before: tuple[list[Label], int], seconds: float) -> d
         "seconds": round(seconds, 3),
         "accuracy": None,
     }
-
-
-def _save(out: Path, model: Model) -> None:
-    try:
-        save_model(out, model)
-    except BaseException:
-        write_beside(out).unlink(missing_ok=True)
-        raise
 
 
 @contextmanager

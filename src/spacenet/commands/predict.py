@@ -18,7 +18,7 @@ from spacenet.deploy.inputs import Chunk, read_inputs, scaled_already
 from spacenet.deploy.model import Model
 from spacenet.errors import SettingsError
 from spacenet.option_types import Flag, OptionalPath
-from spacenet.training.checkpoint import write_beside
+from spacenet.training.checkpoint import replacing
 
 DESCRIPTION = "Name the class of inputs: one line for each, with the class and its probability."
 INPUTS = (
@@ -89,14 +89,8 @@ def _whole(path: Path) -> Iterator[TextIO]:
     """A file that takes the place of `path` when all is written; otherwise nothing is left of it."""
     if path.is_dir():
         raise SettingsError(f"out: {path} is a folder")
-    beside = write_beside(path)
     try:
-        with beside.open("w", encoding="utf-8") as file:
+        with replacing(path) as beside, beside.open("w", encoding="utf-8") as file:
             yield file
-        beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise SettingsError(f"out: {path} cannot be written ({error.strerror or error})") from error
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise

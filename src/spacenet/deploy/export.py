@@ -26,7 +26,7 @@ from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.extras import need
 from spacenet.space.pack import Pack, pack
 from spacenet.streams.normalisation import Array, Normalisation
-from spacenet.training.checkpoint import write_beside
+from spacenet.training.checkpoint import replacing
 
 MOST_APART = 1e-4
 """By how much a probability of the file may differ from the model's."""
@@ -168,13 +168,11 @@ def export(model: Model, path: Path, to: str) -> Exported:
         raise DataError("the model has learned nothing yet, there is nothing to export")
     packed, facts = pack(model.method.ledger), _facts(model)
     network = PackedNetwork(packed, model.normalisation, model.columns())
-    beside = write_beside(path)
     try:
-        with _quiet():
+        with replacing(path) as beside, _quiet():
             content = form.content(_program(network, model.recipe.input_shape), facts)
             beside.write_bytes(content)
             apart = _check(model, form, beside, facts)
-        beside.replace(path)
     except OSError as error:
         raise SpacenetError(f"{path}: cannot be written ({error.strerror or error})") from error
     except SpacenetError:
@@ -184,8 +182,6 @@ def export(model: Model, path: Path, to: str) -> Exported:
         raise SpacenetError(
             f"the network cannot be exported as {to} with torch {torch.__version__} ({reason})"
         ) from error
-    finally:
-        beside.unlink(missing_ok=True)
     layers = (
         PackedLayer(p.name, len(packed.units[p.name]), model.method.ledger.size(p.name))
         for p in model.method.blueprint.hidden

@@ -14,7 +14,7 @@ from spacenet.deploy.encoding import Arrays, encoded
 from spacenet.deploy.model import Model
 from spacenet.errors import ModelFileError
 from spacenet.streams.normalisation import Array
-from spacenet.training.checkpoint import write_beside
+from spacenet.training.checkpoint import save_bytes
 
 HEADER = "spacenet-model"
 MAX_HEADER = 4 * 1024**2
@@ -24,8 +24,7 @@ MAX_HEADER = 4 * 1024**2
 def save_model(path: Path, model: Model) -> None:
     """Write a model so that the file is there as a whole or not at all; equal models give equal bytes."""
     try:
-        write_beside(path).write_bytes(to_bytes(model))
-        write_beside(path).replace(path)
+        save_bytes(path, to_bytes(model))
     except OSError as error:
         raise ModelFileError(f"{path}: cannot be written ({error.strerror or error})") from error
 

@@ -193,9 +193,8 @@ class Run:
         if not isinstance(method, SparseMethod) or not learned:
             save_tensors(self.folder / MODEL, method.model(), {"method": config.method})
             return
-        recipe = Recipe(
-            config.method, config.seed, config.net, config.training, method.settings, self.stream.input_shape
-        )
+        anywhere = dataclasses.replace(config.training, device="auto", devices=1)
+        recipe = Recipe(config.method, config.seed, config.net, anywhere, method.settings, self.stream.input_shape)
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
         tasks = [tuple(labels) for labels in learned]
         save_model(self.folder / MODEL, Model.of(recipe, method, self.stream.normalisation, tasks, measured))

@@ -1,7 +1,8 @@
 """Files of tensors and facts: safetensors with one JSON text in its header. No pickle, never half-written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,34 @@ from spacenet.errors import RunError
 HEADER = "spacenet"
 
 
-def write_beside(path: Path) -> Path:
-    """Where to write what `replace` then puts in the place of `path` in one move."""
-    return path.with_name(path.name + ".new")
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write what then takes the place of `path` in one move; if anything goes wrong, nothing is left of it."""
+    beside = path.with_name(path.name + ".new")
+    try:
+        yield beside
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def save_text(path: Path, text: str) -> None:
     """Write a text file so that it is there as a whole or not at all."""
-    write_beside(path).write_text(text, encoding="utf-8")
-    write_beside(path).replace(path)
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+def save_bytes(path: Path, content: bytes) -> None:
+    """Write a file so that it is there as a whole or not at all."""
+    with replacing(path) as beside:
+        beside.write_bytes(content)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
     """Write tensors and facts so that the file is there as a whole or not at all; equal content gives equal bytes."""
     header = {HEADER: json.dumps(facts, sort_keys=True)}  # one entry: the order of several would not be fixed
     content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, header)
-    write_beside(path).write_bytes(content)  # not save_file: it makes files that only their owner can read
-    write_beside(path).replace(path)
+    save_bytes(path, content)  # not save_file: it makes files that only their owner can read
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
