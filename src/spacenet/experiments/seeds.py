@@ -2,14 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from spacenet.errors import RunError
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.run import CONFIG, create_folder
-from spacenet.report.tables import seeds_summary
 from spacenet.training.checkpoint import save_text
 
 SUMMARY = "summary.json"
@@ -36,3 +36,18 @@ def save_summary(folder: Path, runs: Sequence[dict[str, Any]]) -> None:
     facts = {key: first[key] for key in ("stream", "method", "evaluated_on", "versions")}
     facts |= {"seeds": sorted(run["seed"] for run in runs)} | seeds_summary(runs)
     save_text(folder / SUMMARY, json.dumps(facts, indent=1) + "\n")
+
+
+def seeds_summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """Mean and standard deviation of the figures over the seeds."""
+    names = ("acc", "bwt", "task_incremental_acc", "seconds")
+    columns = zip(*([*seed_figures(run), run["seconds"]] for run in runs), strict=True)
+    return {
+        name: {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else 0.0}
+        for name, values in zip(names, columns, strict=True)
+    }
+
+
+def seed_figures(metrics: Mapping[str, Any]) -> list[float]:
+    """ACC, BWT, and ACC if the task were told."""
+    return [metrics["acc"], metrics["bwt"], metrics["task_incremental"]["acc"]]

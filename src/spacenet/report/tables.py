@@ -1,7 +1,6 @@
 """Tables for the terminal. There is one way to draw a table here; every command uses it."""
 
 from collections.abc import Mapping, Sequence
-from statistics import mean, stdev
 from typing import Any
 
 from rich import box
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spacenet.datasets.readers import Listing
+from spacenet.experiments.seeds import seed_figures, seeds_summary
 
 Metrics = Mapping[str, Any]
 
@@ -84,23 +84,13 @@ def summary_table(metrics: Metrics) -> Table:
 def seeds_table(runs: Sequence[Metrics]) -> Table:
     """Each seed's figures, then mean ± standard deviation."""
     rows = [
-        [str(m["seed"]), *(f"{value:.2f}" for value in _figures(m)), f"{m['seconds']:.1f}"]
+        [str(m["seed"]), *(f"{value:.2f}" for value in seed_figures(m)), f"{m['seconds']:.1f}"]
         for m in sorted(runs, key=lambda m: int(m["seed"]))
     ]
     summary = seeds_summary(runs)
     rows.append(["mean ± sd", *(f"{f['mean']:.2f} ± {f['sd']:.2f}" for f in summary.values())])
     title = f"{runs[0]['method']} on {runs[0]['stream']}, {len(runs)} seeds ({runs[0]['evaluated_on']})"
     return table(title, ["seed", "ACC", "BWT", "ACC, task told", "seconds"], rows)
-
-
-def seeds_summary(runs: Sequence[Metrics]) -> dict[str, dict[str, float]]:
-    """Mean and standard deviation of the figures over the seeds."""
-    names = ("acc", "bwt", "task_incremental_acc", "seconds")
-    columns = zip(*([*_figures(m), m["seconds"]] for m in runs), strict=True)
-    return {
-        name: {"mean": mean(values), "sd": stdev(values) if len(values) > 1 else 0.0}
-        for name, values in zip(names, columns, strict=True)
-    }
 
 
 def datasets_table(listings: Sequence[Listing]) -> Table:
@@ -112,10 +102,6 @@ def datasets_table(listings: Sequence[Listing]) -> Table:
     drawn.columns[5].justify = "left"
     drawn.columns[5].overflow, drawn.columns[5].no_wrap = "fold", False
     return drawn
-
-
-def _figures(metrics: Metrics) -> list[float]:
-    return [metrics["acc"], metrics["bwt"], metrics["task_incremental"]["acc"]]
 
 
 def _classes(labels: Sequence[str]) -> str:
