@@ -59,6 +59,7 @@ def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
     assert outcome.metrics["hardware"].startswith("2 × CPU")
     assert outcome.metrics["acc"] > 60
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
+        "analysis.safetensors",
         "config.toml",
         "metrics.json",
         "model.safetensors",

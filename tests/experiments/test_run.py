@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spacenet.deploy.file import load_model
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
+from spacenet.experiments.analysis import ANALYSIS
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, create_folder, load_config
 from spacenet.experiments.watch import Watch
 from spacenet.methods import METHODS
@@ -76,7 +77,7 @@ def test_killed_anywhere_and_resumed_it_ends_in_the_same_bits(
 
 def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     folder = whole_run(tmp_path, "spacenet")
-    assert {path.name for path in folder.iterdir()} == {CONFIG, METRICS, MODEL, LOG}
+    assert {path.name for path in folder.iterdir()} == {CONFIG, METRICS, MODEL, LOG, ANALYSIS}
     metrics = json.loads((folder / METRICS).read_text())
     keys = {"acc", "bwt", "matrix", "seconds", "seed", "method", "stream", "tasks", "layers", "forgetting", "fwt"}
     assert keys <= set(metrics)

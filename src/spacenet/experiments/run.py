@@ -1,7 +1,7 @@
 """One run: learn a stream with a method, measure, save after every epoch, resume where it stopped.
 
-A run folder holds config.toml, run.log, and in the end metrics.json and model.safetensors; until then
-state.safetensors, from which the run goes on.
+A run folder holds config.toml, run.log, analysis.safetensors, and in the end metrics.json and model.safetensors; until
+then state.safetensors, from which the run goes on.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from spacenet.deploy.file import save_model
 from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import RunError, SpaceFull
+from spacenet.experiments.analysis import keep_activations, keep_confusion
 from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_toml
 from spacenet.experiments.record import Record, TaskRecord
 from spacenet.experiments.watch import LogWatch, Watch
@@ -120,7 +121,8 @@ class Run:
 
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
             current.seconds = before + time.perf_counter() - began
-            current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy})
+            notes = self.method.epoch_notes()
+            current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **notes})
             self._tell(lambda watch: watch.epoch(epoch))
             self._save(epoch.epoch + 1, optimizer)
 
@@ -143,6 +145,8 @@ class Run:
         planned = {population.name: population.size for population in self.method.blueprint.hidden}
         current.units_added = sum(layer.units - planned.get(layer.name, layer.units) for layer in current.layers)
         current.seconds = before + time.perf_counter() - began
+        if index == 0 and self.hardware.leads:
+            keep_activations(self.folder, self.method, task)
         self._save()
         self._tell(lambda watch: watch.task(self.record))
 
@@ -183,6 +187,7 @@ class Run:
         if not self.hardware.leads:
             return metrics
         self._save_model(metrics)
+        keep_confusion(self.folder, self.method, self.stream[: len(self.record.matrix)])
         save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
         self._tell(lambda watch: watch.end(metrics))
         return metrics

@@ -143,6 +143,10 @@ class Method(ABC):
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         """Called after every epoch; `last` is the task's last one."""
 
+    def epoch_notes(self) -> dict[str, float]:
+        """Figures of its own that the method has to report of the epoch just ended."""
+        return {}
+
     def end_task(self, task: Task) -> None:
         """Called when the task's training is over. From here on its data is gone, unless the method keeps it."""
         self.tasks_learned += 1
@@ -156,6 +160,10 @@ class Method(ABC):
     def predict_all(self, x: Tensor) -> Tensor:
         """`predict` for any number of samples, in bounded memory."""
         return torch.cat([self.predict(part.to(self.device)).cpu() for part in x.split(PREDICT_BATCH)])
+
+    def activations(self, x: Tensor) -> dict[str, Tensor]:
+        """What the units of each hidden layer answer to samples, (n, units); none where there is no one network."""
+        return {}
 
     @abstractmethod
     def layers(self) -> list[Layer]:

@@ -20,6 +20,7 @@ class LinkInTraining:
     place: Tensor  # (m,) where the task's connections lie in the block
     value: nn.Parameter  # (m, *kernel)
     importance: Tensor  # (m, *kernel) Ω of equation 4
+    moved: Tensor  # (m,) whether it was ever dropped and grown elsewhere
 
     def gradient(self) -> Tensor:
         assert self.value.grad is not None, "there was no backward pass"

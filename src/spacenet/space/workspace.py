@@ -90,6 +90,7 @@ class Workspace:
             place=target * sources + source,
             value=nn.Parameter(new.value.clone()),
             importance=torch.zeros_like(new.value),
+            moved=torch.zeros(len(new), dtype=torch.bool),
         )
 
     def parameters(self) -> list[nn.Parameter]:
@@ -158,9 +159,16 @@ class Workspace:
             place[gone] = targets[target] * training.shape[1] + sources[source]
             training.place.copy_(place)
             training.value.data[gone] = 0.0
+            training.moved[gone] = True
             moved[name] = gone
         self.assembly.rewired()
         return moved
+
+    def moved(self) -> float:
+        """The part of the task's connections, the classifier's apart, that lie elsewhere than in the beginning."""
+        output = self.ledger.blueprint.output.name
+        moved = torch.cat([each.moved for each in self.training.values() if each.link.target != output])
+        return float(moved.float().mean())
 
     def connections(self, task: int) -> dict[str, Connections]:
         """The task's connections as they stand, in the network's own numbers."""
@@ -189,6 +197,7 @@ class Workspace:
         for name, connections in self.connections(task).items():
             tensors |= connections.tensors(f"links/{name}/")
             tensors[f"importance/{name}"] = self.training[name].importance.cpu()
+            tensors[f"moved/{name}"] = self.training[name].moved
         for part in self.populations.values():
             tensors |= {f"units/{key}": values for key, values in part.of_selected().items()}
         return tensors
@@ -201,6 +210,7 @@ class Workspace:
         workspace = cls(ledger, selection, new, **form)
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
+            training.moved = tensors[f"moved/{name}"].clone()
         for part in workspace.populations.values():
             part.load({key: tensors[f"units/{key}"] for key in part.population.keys()})
         return workspace

@@ -208,6 +208,23 @@ class SparseMethod(Method):
             self._pack = pack(self.ledger, self.device)
         return self._pack(x)
 
+    def activations(self, x: Tensor) -> dict[str, Tensor]:
+        self.predict(x[:1])
+        assert self._pack is not None
+        packed, sources = self._pack, {link.name: link.source for link in self.blueprint.links}
+        found: dict[str, Tensor] = {}
+
+        def tap(link: str, h: Tensor) -> None:
+            name = sources[link]
+            if name != self.blueprint.input.name and name not in found:
+                each = h.reshape(*h.shape[:2], -1).mean(2).cpu()  # a feature map answers with its mean
+                units = packed.units[name]
+                found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
+
+        with torch.no_grad():
+            packed.forward(packed.values, x, tap)
+        return found
+
     def layers(self) -> list[Layer]:
         layers = []
         for population in self.blueprint.populations[1:]:
@@ -262,3 +279,7 @@ class AdaptiveMethod(SparseMethod):
             for history in optimizer.state.get(value, {}).values():  # a grown connection must not inherit momentum
                 if torch.is_tensor(history) and history.shape == value.shape:
                     history[moved] = 0.0
+
+    def epoch_notes(self) -> dict[str, float]:
+        """How many of the task's connections are no longer where they were laid at first, as a part of all."""
+        return {"moved": self._at_work().moved()}
