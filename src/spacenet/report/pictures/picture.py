@@ -52,7 +52,8 @@ class Picture:
 
     def inline(self) -> str:
         """For a page: follows its colours and its width, says what it shows, and shares no name with other pictures."""
-        body = self.svg()[self.svg().index("<svg") :]
+        drawn = self.svg()
+        body = drawn[drawn.index("<svg") :]
         for colour, name in MARKS.items():
             body = body.replace(colour, f"var({name})")
         body = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}-\1"', body)
@@ -65,13 +66,17 @@ class Picture:
         )
         return opening + body[body.index(">", body.index("<svg")) + 1 :]
 
-    def save(self, folder: Path) -> list[Path]:
-        """Write it as SVG and PNG, for a paper."""
+    def png(self) -> bytes:
+        """The same as pixels, on a transparent ground."""
         file = io.BytesIO()
         with _look():
             self.draw().savefig(file, format="png", dpi=DPI)
+        return file.getvalue()
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write it as SVG and PNG, for a paper."""
         save_text(folder / f"{self.name}.svg", self.svg())
-        save_bytes(folder / f"{self.name}.png", file.getvalue())
+        save_bytes(folder / f"{self.name}.png", self.png())
         return [folder / f"{self.name}.svg", folder / f"{self.name}.png"]
 
 

@@ -1,0 +1,61 @@
+"""`spacenet run --tensorboard`: scalars while a run goes on, its pictures in the end, for those who live there."""
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spacenet.experiments.config import RunConfig
+from spacenet.experiments.record import Record
+from spacenet.experiments.watch import Watch
+from spacenet.extras import need
+from spacenet.report.pictures.picture import Picture
+from spacenet.report.source import RunFacts, load_run
+from spacenet.streams.stream import Stream
+from spacenet.training.loop import Epoch
+
+FOLDER = "tensorboard"
+
+
+class TensorboardWatch(Watch):
+    """Writes events into the run's folder. A run that goes on after an interruption goes on in the same curves."""
+
+    def __init__(self, folder: Path, pictures: Callable[[RunFacts], Sequence[Picture]]) -> None:
+        self.folder, self.pictures = folder, pictures
+        library = need("tensorboard", "tensorboard", "tensorboardX")
+        self.writer: Any = library.SummaryWriter(str(folder / FOLDER))
+
+    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
+        self.writer.add_text("run", f"{config.method} on {config.stream}, seed {config.seed}", tasks_done)
+
+    def epoch(self, epoch: Epoch) -> None:
+        self.writer.add_scalar(f"loss/task {epoch.task + 1}", epoch.loss, epoch.epoch + 1)
+        self.writer.add_scalar(f"training accuracy/task {epoch.task + 1}", epoch.accuracy, epoch.epoch + 1)
+        self.writer.flush()
+
+    def task(self, record: Record) -> None:
+        learned = len(record.matrix)
+        row = record.matrix[-1][:learned]
+        for number, accuracy in enumerate(row, 1):
+            self.writer.add_scalar(f"accuracy/task {number}", accuracy, learned)
+        self.writer.add_scalar("accuracy/mean over tasks so far", sum(row) / learned, learned)
+        for layer in record.tasks[-1].layers:
+            self.writer.add_scalar(f"units reserved/{layer.name}", layer.reserved, learned)
+            self.writer.add_scalar(f"connections/{layer.name}", layer.connections, learned)
+        self.writer.flush()
+
+    def end(self, metrics: dict[str, Any]) -> None:
+        if not metrics["tasks_learned"]:
+            return
+        for picture in self.pictures(load_run(self.folder)):
+            self.writer.add_image(picture.title, _pixels(picture), metrics["tasks_learned"], dataformats="HWC")
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+def _pixels(picture: Picture) -> Any:
+    """The picture on white, (height, width, 3)."""
+    matplotlib_image = need("tensorboard", "report", "matplotlib.image")
+    pixels = matplotlib_image.imread(io.BytesIO(picture.png()), format="png")
+    return pixels[..., :3] * pixels[..., 3:] + (1 - pixels[..., 3:])
