@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import spacenet
 from spacenet import SpaceNetClassifier
 from spacenet.datasets.sources import DATA_VARIABLE
+from spacenet.deploy.estimator import epochs_for
 from spacenet.deploy.file import to_bytes
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.presets import preset
@@ -193,3 +194,9 @@ def test_before_it_has_learned_it_says_so() -> None:
 def test_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     SpaceNetClassifier(**SMALL, verbose=True).fit(*blobs([0, 1]))
     assert capsys.readouterr().out.count("task 1, epoch") == 3
+
+
+def test_few_samples_are_seen_more_often() -> None:
+    assert epochs_for(100_000, 32) == 4
+    assert epochs_for(2_000, 32) == 9
+    assert epochs_for(10, 32) == 100

@@ -1,5 +1,6 @@
 """`SpaceNetClassifier`: a scikit-learn estimator that gains classes call by call."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spacenet.deploy.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.deploy.model import Model, Recipe
-from spacenet.deploy.sizing import epochs_for, sized
 from spacenet.errors import SettingsError
 from spacenet.methods.architectural.spacenet import SpaceNet
-from spacenet.nets import MLP, SMALL_CNN, NetSettings, build_net
+from spacenet.nets import MLP, SMALL_CNN, NetSettings
 from spacenet.plain_settings import from_plain
 from spacenet.space.expansion import AUTO
 from spacenet.streams.normalisation import Array, Constants
@@ -23,6 +23,7 @@ from spacenet.training.loop import Epoch
 from spacenet.training.settings import TrainingSettings
 
 Several = Sequence[float] | float | None
+STEPS, LEAST_EPOCHS, MOST_EPOCHS = 600, 4, 100
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,11 +140,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         image = x.ndim == 4
         name = (SMALL_CNN if image else MLP) if self.net == "auto" else self.net
         net = from_plain(NetSettings, {"net": name, "hidden": _listed(self.hidden or ())})
-        sizes = sized(build_net(net, x.shape[1:]), self.expected_tasks)
         given = {"selected": self.selected, "reserved": self.reserved, "connections": self.connections}
         silent = (8 if name == MLP else 0) if self.silent_outputs is None else self.silent_outputs
         options: dict[str, Any] = {
-            **{key: _listed(sizes[key] if value is None else value) for key, value in given.items()},
+            **{key: _listed(() if value is None else value) for key, value in given.items()},
+            "expected_tasks": self.expected_tasks,
             "silent_outputs": silent,
             "unused_first": self.unused_first,
             "rewire_fraction": self.rewire_fraction,
@@ -240,10 +241,11 @@ def load(path: str | Path) -> SpaceNetClassifier:
     classifier = SpaceNetClassifier(
         net=recipe.net.net,
         hidden=recipe.net.hidden or None,
+        expected_tasks=options.expected_tasks,
         when_full="expand" if options.expand == AUTO else "error",
-        selected=options.selected,
-        reserved=options.reserved,
-        connections=options.connections,
+        selected=options.selected or None,
+        reserved=options.reserved or None,
+        connections=options.connections or None,
         silent_outputs=options.silent_outputs,
         unused_first=options.unused_first,
         epochs=training.epochs,
@@ -264,6 +266,11 @@ def load(path: str | Path) -> SpaceNetClassifier:
     classifier.model_ = model
     classifier.n_features_in_ = recipe.input_shape[0]
     return classifier
+
+
+def epochs_for(samples: int, batch_size: int) -> int:
+    """Epochs that make about `STEPS` steps: few samples need more of them, many need not all be seen so often."""
+    return min(max(STEPS // max(1, math.ceil(samples / max(1, batch_size))), LEAST_EPOCHS), MOST_EPOCHS)
 
 
 def _seed(state: Any) -> int:

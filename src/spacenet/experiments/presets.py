@@ -35,8 +35,7 @@ class Benchmark:
         """The same for another network than the paper's: nobody has searched for its space, so it is a guess."""
         if net == self.base.get("net", {}).get("net", MLP):
             return self
-        space = _ANY_MLP if net == MLP else _ANY_MAPS
-        return replace(self, base={**self.base, "net": {"net": net}}, space=space)
+        return replace(self, base={**self.base, "net": {"net": net}}, space=_ANY)
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
@@ -50,8 +49,7 @@ class Benchmark:
         return merged(self.base, of_methods.get(method, {}))
 
 
-_ANY_MLP: Preset = {}  # the method's own defaults
-_ANY_MAPS = {"selected": [0], "reserved": [2], "connections": [0.1]}
+_ANY = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
 _MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
 _SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "silent_outputs": 0}
 _SMALL_CNN_ICIFAR = {
@@ -79,7 +77,13 @@ _WIDE_RESNET = {
 
 BENCHMARKS: dict[str, dict[str, Benchmark]] = {
     # A guess for data never seen.
-    "npz": {"mlp": Benchmark({"training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}})},
+    "npz": {
+        "mlp": Benchmark(
+            {"data": {"centering": 0.7}, "training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},
+            space=_ANY,
+            sparse_training={"learning_rate": 0.02},
+        )
+    },
     "split-digits": {
         "mlp": Benchmark(
             {"net": {"hidden": [200, 200]}, "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05}},

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.methods.ranges import Among, Between, Range
-from spacenet.option_types import Flag, OptionalText
+from spacenet.option_types import Flag, Integers, Numbers, OptionalText
 from spacenet.seeding import generator
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
@@ -28,6 +28,7 @@ from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.reservation import reserve
+from spacenet.space.sizing import Sizes, sized
 from spacenet.space.workspace import Workspace
 from spacenet.streams.stream import Samples, Stream, Task
 
@@ -39,11 +40,13 @@ MOST_GROWTH = 1000
 class SparseSettings(MethodSettings):
     """How much of the network a task may use."""
 
-    selected: tuple[int, ...] = (80,)
+    expected_tasks: int = 5
+    """Tasks to expect; what a task may use follows from it and from the network, where the next three are not given."""
+    selected: Integers = ()
     """Free units a task selects in each hidden layer (0: all of them); one number stands for all layers."""
-    reserved: tuple[int, ...] = (40,)
+    reserved: Integers = ()
     """Selected units that become the task's own in each hidden layer; one number stands for all layers."""
-    connections: tuple[float, ...] = (0.02,)
+    connections: Numbers = ()
     """Connections a task gets in each layer, the classifier's last; below 1 a share of all the layer could hold.
 
     Where less than a share is left, the task takes what there is; with less than half of it the layer is full (the
@@ -60,6 +63,8 @@ class SparseSettings(MethodSettings):
     """Train in the whole network behind masks instead of a compact workspace: same result, slower. For comparison."""
 
     def __post_init__(self) -> None:
+        if self.expected_tasks < 1:
+            raise SettingsError(f"expected-tasks: {self.expected_tasks} is not a number of tasks (need 1 or more)")
         if self.silent_outputs < 0:
             raise SettingsError(f"silent-outputs: {self.silent_outputs} is not a number of outputs (need 0 or more)")
         if not 0.0 <= self.label_smoothing < 1.0:
@@ -98,6 +103,14 @@ class SparseMethod(Method):
         super().__init__(blueprint, settings, seed, device)
         self.ledger = Ledger(blueprint)
         self.plan = Plan.parse(self.settings.expand)
+        given = self.settings
+        fitting = sized(blueprint, given.expected_tasks, given.selected)
+        self.sizes = Sizes(
+            given.selected or fitting.selected,
+            given.reserved or fitting.reserved,
+            given.connections or fitting.connections,
+        )
+        """What a task selects and reserves, and its connections; as given, or as it suits the network."""
         self.workspace: Workspace | None = None
         self.drives: Mapping[str, Tensor] = {}
         self.first_output = 0
@@ -105,8 +118,7 @@ class SparseMethod(Method):
 
     def demand(self, classes: int, ledger: Ledger | None = None) -> Demand:
         """What a task of so many classes asks of the space."""
-        settings = self.settings
-        return work_out(ledger or self.ledger, settings.selected, settings.reserved, settings.connections, classes)
+        return work_out(ledger or self.ledger, *self.sizes, classes)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
@@ -125,7 +137,7 @@ class SparseMethod(Method):
         for task in stream:
             check(self.ledger, self.demand(len(task.classes)), len(task.classes))
         demand = self.demand(len(stream[0].classes))
-        if 0 in self.settings.selected:  # whatever is free, as long as there is enough to reserve
+        if 0 in self.sizes.selected:  # whatever is free, as long as there is enough to reserve
             demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
         fit = tasks_that_fit(self.ledger, demand)
         grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
