@@ -12,6 +12,7 @@ usage: spacenet COMMAND …
   run [STREAM]       learn a stream of tasks      (spacenet run --help)
   compare [STREAM]   several methods, one table   (spacenet compare --help)
   sweep [STREAM]     search a method's settings   (spacenet sweep --help)
+  report DIR …       a page that shows what runs did, or a comparison
 
   learn MODEL        add classes to a saved model (spacenet learn --help)
   predict MODEL …    name the class of inputs     (spacenet predict --help)
@@ -28,7 +29,7 @@ streams: split-digits (embedded), split-mnist, split-fashion-mnist, split-cifar-
 """
 
 
-COMMANDS = ("run", "compare", "sweep", "learn", "predict", "inspect", "export", "serve", "data")
+COMMANDS = ("run", "compare", "sweep", "report", "learn", "predict", "inspect", "export", "serve", "data")
 """Each is a function of the module of the same name in `spacenet.commands`; it returns the exit code."""
 
 

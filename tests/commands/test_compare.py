@@ -16,7 +16,7 @@ QUICK += "selected = [10]\nreserved = [3]\nconnections = [40, 10]\n"
 def arguments(tmp_path: Path) -> list[str]:
     (tmp_path / "quick.toml").write_text(QUICK)
     data = ["--npz", str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
-    return ["compare", *data, "--methods", "naive,spacenet", "--out", str(tmp_path / "out"), "--quiet"]
+    return ["compare", *data, "--methods", "naive,spacenet", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]
 
 
 def test_a_comparison_leaves_tables_of_every_kind(

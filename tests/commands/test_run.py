@@ -27,7 +27,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run(npz: Path, out: Path, *more: str) -> int:
-    return main(["run", "--npz", str(npz), "--out", str(out), *SMALL, *more])
+    return main(["run", "--npz", str(npz), "--out", str(out), *SMALL, "--no-report", *more])
 
 
 def test_a_run_ends_in_the_matrix_and_a_summary(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,12 +52,20 @@ def test_several_seeds(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "mean ± sd" in out
     assert "seed-8 finished: ACC" in err
     assert json.loads((tmp_path / "runs" / "summary.json").read_text())["seeds"] == [7, 8]
-    assert main(["run", "--resume", str(tmp_path / "runs"), "--quiet"]) == 0  # nothing left to do
+    assert main(["run", "--resume", str(tmp_path / "runs"), "--quiet", "--no-report"]) == 0  # nothing left to do
 
 
 def test_settings_from_a_file_and_from_the_line(npz: Path, tmp_path: Path) -> None:
     assert run(npz, tmp_path / "one", "--quiet", "--tasks", "0,1/5,2", "--method", "static-sparse") == 0
-    again = ["run", "--config", str(tmp_path / "one" / "config.toml"), "--out", str(tmp_path / "two"), "--quiet"]
+    again = [
+        "run",
+        "--config",
+        str(tmp_path / "one" / "config.toml"),
+        "--out",
+        str(tmp_path / "two"),
+        "--quiet",
+        "--no-report",
+    ]
     assert main(again) == 0
     assert outcome(tmp_path / "one") == outcome(tmp_path / "two")
     again[4] = str(tmp_path / "three")
@@ -117,7 +125,7 @@ def test_running_out_of_space_exits_with_1(npz: Path, tmp_path: Path, capsys: py
 
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
-    arguments = ["run", "--npz", str(npz), "--out", str(out), *SMALL, "--epochs", "60"]
+    arguments = ["run", "--npz", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
     command = [sys.executable, "-m", "spacenet.cli", *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -148,5 +156,5 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     assert interrupted.returncode == 130
     assert f"interrupted; go on with: spacenet run --resume {out}" in err
     assert "Traceback" not in err
-    assert main(["run", "--resume", str(out), "--quiet"]) == 0
+    assert main(["run", "--resume", str(out), "--quiet", "--no-report"]) == 0
     assert outcome(out) == outcome(tmp_path / "whole")

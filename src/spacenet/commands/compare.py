@@ -12,6 +12,7 @@ from tyro.conf import arg
 
 from spacenet.commands.options import MARKERS, absolute, given_settings, stream_of, variant_of
 from spacenet.commands.progress import shown, watches
+from spacenet.commands.report import report_after
 from spacenet.errors import SettingsError
 from spacenet.experiments.batch import Outcome, execute_all, in_this_process
 from spacenet.experiments.comparison import REFERENCE, chosen_methods, configs, prepare, rows, settings_file
@@ -21,6 +22,7 @@ from spacenet.experiments.presets import preset
 from spacenet.methods import method_names
 from spacenet.option_types import Flag, OptionalPath, OptionalText
 from spacenet.report.comparison import as_csv, as_json, as_markdown, comparison_tables, notes
+from spacenet.report.page.making import PAGE
 from spacenet.streams import STREAMS
 from spacenet.streams.stream import StreamSettings
 from spacenet.training.checkpoint import save_text
@@ -57,6 +59,8 @@ class CompareOptions:
     """What is printed; the folder gets all of them."""
     quiet: Flag = False
     """Show no progress."""
+    no_report: Flag = False
+    """Make no page of pictures (report.html) in the end."""
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
@@ -80,6 +84,8 @@ def compare(arguments: list[str]) -> int:
     title = _title(stream, options, outcomes)
     _save(folder, title, outcomes, failures)
     _print(title, outcomes, failures, options, folder)
+    if not options.no_report and rows(outcomes):
+        report_after(list(labels), folder / PAGE, silent=options.format != "table", failures=failures)
     return 1 if failures else 0
 
 

@@ -15,6 +15,7 @@ from tyro.conf import arg
 
 from spacenet.commands.options import MARKERS, absolute, peek, stream_of, variant_of
 from spacenet.commands.progress import shown, watches
+from spacenet.commands.report import report_after
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import execute_all, in_this_process
 from spacenet.experiments.config import RunConfig, read_toml
@@ -24,6 +25,7 @@ from spacenet.experiments.run import CONFIG, check, create_folder
 from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
 from spacenet.methods import method_named, method_names
 from spacenet.option_types import Flag, OptionalPath, OptionalText
+from spacenet.report.page.making import PAGE
 from spacenet.report.tables import run_report, seeds_table
 from spacenet.streams import NPZ, STREAMS
 
@@ -57,6 +59,8 @@ class RunOptions:
     """Print the metrics as JSON instead of tables."""
     quiet: Flag = False
     """Show no progress."""
+    no_report: Flag = False
+    """Make no page of pictures (report.html) in the end."""
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -137,6 +141,8 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
         else:
             Console().print(run_report(outcome.metrics))
             print(f"Results are in {folder}")
+        if outcome.metrics["tasks_learned"] and not options.no_report:
+            report_after([folder], folder / PAGE, silent=options.json)
     if outcome.error is not None:
         print(f"spacenet: {outcome.error}", file=sys.stderr)
     return outcome.exit_code
@@ -154,6 +160,8 @@ def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions,
         else:
             Console().print(seeds_table(runs))
             print(f"Results are in {folder}")
+        if not options.no_report:
+            report_after([folder], folder / PAGE, silent=options.json)
     for outcome in outcomes:
         if outcome.error is not None:
             print(f"spacenet: {outcome.folder.name}: {outcome.error}", file=sys.stderr)

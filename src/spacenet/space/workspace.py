@@ -168,7 +168,7 @@ class Workspace:
         """The part of the task's connections, the classifier's apart, that lie elsewhere than in the beginning."""
         output = self.ledger.blueprint.output.name
         moved = torch.cat([each.moved for each in self.training.values() if each.link.target != output])
-        return float(moved.float().mean())
+        return float(moved.float().mean()) if len(moved) else 0.0
 
     def connections(self, task: int) -> dict[str, Connections]:
         """The task's connections as they stand, in the network's own numbers."""

@@ -147,11 +147,11 @@ class SparseMethod(Method):
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.plan.carry_out(self.ledger, task.index)
-        selection, new = self._allocate(task)
+        selection, new = self.allocation(task)
         self.ledger.grow(self.blueprint.output.name, len(task.classes))
         self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
 
-    def _allocate(self, task: Task) -> tuple[Units, dict[str, Connections]]:
+    def allocation(self, task: Task) -> tuple[Units, dict[str, Connections]]:
         """Algorithm 2. Nothing is entered into the ledger before all of it fits."""
         demand = self.demand(len(task.classes))
         for _ in range(MOST_GROWTH):

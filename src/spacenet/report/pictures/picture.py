@@ -104,6 +104,7 @@ def _look() -> Any:
             "svg.hashsalt": "spacenet",  # the same picture gives the same file
             "font.family": "sans-serif",
             "font.size": 9,
+            "text.parse_math": False,  # a class may be called $x_{$
             "text.color": INK,
             "axes.edgecolor": MUTED,
             "axes.labelcolor": INK,

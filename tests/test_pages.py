@@ -1,4 +1,4 @@
-"""docs/deploy.md runs as it is written: all its blocks, one after the other, in an empty folder."""
+"""Pages of the docs run as they are written: all their blocks, one after the other, in an empty folder."""
 
 import os
 import re
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "deploy.md"
+DOCS = Path(__file__).parents[1] / "docs"
 PORT = "8321"
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 
 
 def free_port() -> str:
@@ -19,27 +20,31 @@ def free_port() -> str:
         return str(taken.getsockname()[1])
 
 
-def script() -> str:
+def script(page: str) -> str:
     """The blocks as one shell script, Python ones handed to Python."""
-    blocks = re.findall(r"```(bash|python)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(r"```(bash|python)\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) > 5
     parts = [f"python - <<'END'\n{code}END\n" if kind == "python" else code for kind, code in blocks]
     return "set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" + "\n".join(parts)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
-def test_the_guide_runs_as_written(tmp_path: Path) -> None:
+def run(page: str, folder: Path) -> str:
+    """What the page's commands print."""
     done = subprocess.run(
-        ["bash", "-c", script().replace(PORT, free_port())],
-        cwd=tmp_path,
+        ["bash", "-c", script(page).replace(PORT, free_port())],
+        cwd=folder,
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"},
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=115,
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    out = done.stdout
+    return done.stdout
+
+
+def test_the_guide_runs_as_written(tmp_path: Path) -> None:
+    out = run("deploy.md", tmp_path)
     assert "classes: 0 1 2 3 4 5\n" in out
     assert int(re.findall(r"accuracy on them: (\d+) %", out)[0]) > 75
     assert "Task 3 is learned" in out
@@ -56,3 +61,12 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
         "eight-and-nine.npz",
         "questions.npy",
     }
+
+
+def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
+    out = run("tutorial.md", tmp_path)
+    assert "\nthe same\n" in out
+    assert "spacenet on npz, seed 0" in out
+    assert "best.toml" in out
+    assert re.search(r"^0 +[a-z]+ +\d+\.\d+ %$", out, re.MULTILINE)
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"first", "again", "rivals", "words", "search"}

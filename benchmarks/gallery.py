@@ -1,0 +1,82 @@
+"""docs/gallery.md: the report's pictures, from real runs. `python -m benchmarks.gallery [FOLDER]`
+
+Runs SpaceNet and static-sparse on Split MNIST, and a comparison of eight methods; runs that the folder holds already
+are not repeated. Needs MNIST (SPACENET_DATA, or what `spacenet data fetch mnist` left).
+"""
+
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from spacenet.cli import main as spacenet
+from spacenet.errors import RunError, SpacenetError
+from spacenet.report.comparison_source import load_comparison
+from spacenet.report.pictures.accuracy import accuracy_pictures
+from spacenet.report.pictures.comparing import comparison_pictures
+from spacenet.report.pictures.picture import GROUND, Picture
+from spacenet.report.pictures.space import space_pictures
+from spacenet.report.source import load_run
+from spacenet.training.checkpoint import save_text
+
+DOCS = Path(__file__).parent.parent / "docs"
+STREAM, SEEDS = "split-mnist", 3
+METHODS = ("naive", "ewc", "lwf", "er", "packnet", "static-sparse", "spacenet", "joint")
+INTRODUCTION = """\
+# Gallery
+
+What `spacenet run`, `spacenet compare` and `spacenet report` draw, each title with the run's own figures. All of it is
+Split MNIST, seed 0 ({seeds} seeds in the comparison), {day}; `python -m benchmarks.gallery` makes this page. The
+figures of the paper's analysis section are among them: activations, connections before and after training, connections
+per pixel, parameters, accuracy per task.
+"""
+
+
+def make(folder: Path) -> None:
+    """Run what is missing, draw, and write the page."""
+    for method in ("spacenet", "static-sparse"):
+        if not (folder / method / "metrics.json").is_file():
+            _spacenet("run", STREAM, "--method", method, "--out", str(folder / method), "--no-report")
+    _spacenet(
+        "compare", STREAM, "--methods", ",".join(METHODS), "--seeds", str(SEEDS), "--out", str(folder / "compare")
+    )
+    run, beside = load_run(folder / "spacenet"), load_run(folder / "static-sparse")
+    sections = {
+        "What a run remembers and confuses": accuracy_pictures(run),
+        "The space": space_pictures(run, beside),
+        "Methods side by side": comparison_pictures(load_comparison([folder / "compare"])),
+    }
+    parts = [INTRODUCTION.format(seeds=SEEDS, day=date.today().isoformat())]
+    for title, pictures in sections.items():
+        parts += [f"## {title}\n", *(_shown(picture) for picture in pictures)]
+    save_text(DOCS / "gallery.md", "\n".join(parts))
+
+
+def _shown(picture: Picture) -> str:
+    """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any colour."""
+    drawn = picture.svg()
+    end = drawn.index(">", drawn.index("<svg")) + 1
+    ground = f'<rect width="100%" height="100%" fill="{GROUND}"/>'
+    (DOCS / "pictures").mkdir(exist_ok=True)
+    save_text(DOCS / "pictures" / f"{picture.name}.svg", drawn[:end] + ground + drawn[end:])
+    return f"### {picture.title}\n\n![{picture.text}](pictures/{picture.name}.svg)\n"
+
+
+def _spacenet(*arguments: str) -> None:
+    code = spacenet(list(arguments))
+    if code:
+        raise RunError(f"spacenet {arguments[0]} ended with exit code {code}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point."""
+    try:
+        make(Path(arguments[0]) if arguments else Path("runs") / "gallery")
+    except SpacenetError as error:
+        print(f"benchmarks.gallery: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

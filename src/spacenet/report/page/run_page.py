@@ -1,0 +1,195 @@
+"""The page of a run, or of the same run with several seeds."""
+
+from collections.abc import Callable, Sequence
+from statistics import mean, stdev
+
+from spacenet.experiments.config import to_toml
+from spacenet.experiments.run import CONFIG, LOG, MODEL
+from spacenet.experiments.watch import TIME_OF_DAY
+from spacenet.plain_settings import to_plain
+from spacenet.report.page.page import Command, Exhibit, Number, Page, Section, Table
+from spacenet.report.page.repeat import run_command
+from spacenet.report.pictures.accuracy import accuracy_pictures
+from spacenet.report.pictures.picture import Picture
+from spacenet.report.pictures.space import space_pictures
+from spacenet.report.source import RunFacts
+from spacenet.report.tables import bytes_text
+
+MANY = 12
+"""Tables with more columns are not shown: nobody reads them."""
+SECTIONS = ("data", "net", "training", "options")
+
+
+def run_page(runs: Sequence[RunFacts], beside: RunFacts | None = None, failures: Sequence[str] = ()) -> Page:
+    """Of several seeds the figures are of all, the pictures of the first. `failures`: why seeds are missing."""
+    first = runs[0]
+    accuracy = accuracy_pictures(first)
+    confusion = [picture for picture in accuracy if "confusion" in picture.name]
+    memory = [picture for picture in accuracy if picture not in confusion]
+    of_which = [f"The pictures show seed {first.config.seed}."] if len(runs) > 1 else []
+    sections = [
+        Section("What it remembers", of_which, _seeds(runs), _exhibits(memory, first)),
+        Section("What it confuses", exhibits=_exhibits(confusion, first)),
+        Section("The space", exhibits=_exhibits(space_pictures(first, beside), first)),
+        _making(runs),
+    ]
+    return Page(_title(runs), _lead(first), sections, [*alarms(runs), *failures], numbers(runs), _foot(runs))
+
+
+def numbers(runs: Sequence[RunFacts]) -> list[Number]:
+    """The figures at the top: of one run, or mean ± standard deviation."""
+    metrics = [facts.metrics for facts in runs]
+    samples = max(each["images_kept"] for each in metrics)
+    of_a_seed = " of a seed" if len(runs) > 1 else ""
+
+    def of(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str = "") -> Number:
+        sd = stdev(values) if len(values) > 1 else 0.0
+        return Number(name, form(mean(values)) + unit, meaning, form(sd).lstrip("+") if sd else "")
+
+    def every(key: str) -> list[float]:
+        return [float(each[key]) for each in metrics]
+
+    told = [float(each["task_incremental"]["acc"]) for each in metrics]
+    files = [float((facts.folder / MODEL).stat().st_size) for facts in runs]
+    plain = "{:.1f}".format
+    return [
+        of("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", every("acc"), plain, " %"),
+        of("ACC, task told", "if it only had to choose among the task's own classes", told, plain, " %"),
+        of("BWT", "percentage points that earlier tasks changed by since they were learned", every("bwt"), _signed),
+        of("Forgetting", "percentage points that earlier tasks lost from their best", every("forgetting"), plain),
+        of("Connections", "in the whole network", every("connections"), "{:,.0f}".format),
+        of("Model file", "on disk", files, bytes_text),
+        of("Kept", f"between tasks, with {samples:,} old samples", every("bytes_kept"), bytes_text),
+        of("Time", f"for training and evaluation{of_a_seed}", every("seconds"), seconds_text),
+    ]
+
+
+def alarms(runs: Sequence[RunFacts]) -> list[str]:
+    """What must not be overlooked."""
+    found = []
+    for facts in runs:
+        seed = f"Seed {facts.config.seed}: " if len(runs) > 1 else ""
+        planned = len(facts.metrics["matrix"][0])
+        if facts.metrics["stopped"]:
+            learned = facts.metrics["tasks_learned"]
+            found.append(f"{seed}Stopped early, after {learned} of {planned} tasks: {facts.metrics['stopped']}")
+        found += [f"{seed}Warning: {warning}" for warning in _warnings(facts)]
+    return found
+
+
+def _warnings(facts: RunFacts) -> list[str]:
+    """Those in the log; a run that was resumed may have written them several times."""
+    log = facts.folder / LOG
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
+    found = (line[TIME_OF_DAY:].strip() for line in lines)
+    return list(dict.fromkeys(line.removeprefix("warning: ") for line in found if line.startswith("warning: ")))
+
+
+def _title(runs: Sequence[RunFacts]) -> str:
+    config = runs[0].config
+    of_seeds = f"{len(runs)} seeds" if len(runs) > 1 else f"seed {config.seed}"
+    return f"{config.method} on {config.stream}, {of_seeds}"
+
+
+def _lead(facts: RunFacts) -> str:
+    tasks = facts.labels
+    classes = sum(map(len, tasks))
+    return (
+        f"{classes} classes learned in {len(tasks)} {'tasks' if len(tasks) > 1 else 'task'}, one after another, "
+        f"by a network of the kind {facts.config.net.net}. Asked for a class, it is not told the task."
+    )
+
+
+def _exhibits(pictures: Sequence[Picture], facts: RunFacts) -> list[Exhibit]:
+    """The pictures with their figures."""
+    tables = {"accuracy-matrix": _matrix(facts), "class-confusion": _confusion(facts), "capacity-map": _layers(facts)}
+    return [Exhibit(picture, tables.get(picture.name)) for picture in pictures]
+
+
+def _matrix(facts: RunFacts) -> Table | None:
+    tasks = facts.labels
+    if len(tasks) > MANY:
+        return None
+    columns = ["after task", *(f"task {number + 1}" for number in range(len(tasks)))]
+    rows = [
+        [str(j + 1), *(f"{value:.1f}" if i <= j else "" for i, value in enumerate(row[: len(tasks)]))]
+        for j, row in enumerate(facts.metrics["matrix"])
+    ]
+    return Table("Accuracy in %, without being told the task", columns, rows)
+
+
+def _confusion(facts: RunFacts) -> Table | None:
+    counts = facts.analysis.confusion
+    labels = [label for task in facts.labels for label in task]
+    if counts is None or len(labels) > MANY:
+        return None
+    rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts.tolist(), strict=True)]
+    return Table("Samples of each class (row) by the class they were given (column)", ["class", *labels], rows)
+
+
+def _layers(facts: RunFacts) -> Table:
+    fields = ("units", "used", "reserved", "unused", "connections")
+    rows = [[layer["name"], *(f"{layer[field]:,}" for field in fields)] for layer in facts.metrics["layers"]]
+    return Table("What each layer holds", ["layer", *fields[:-1], "connections in"], rows)
+
+
+def _seeds(runs: Sequence[RunFacts]) -> list[Table]:
+    """Each seed's figures."""
+    if len(runs) < 2:
+        return []
+    rows = [
+        [
+            str(m["seed"]),
+            *(f"{value:.2f}" for value in (m["acc"], m["bwt"], m["forgetting"], m["task_incremental"]["acc"])),
+            seconds_text(m["seconds"]),
+        ]
+        for m in (facts.metrics for facts in runs)
+    ]
+    return [Table("Each seed", ["seed", "ACC %", "BWT", "forgetting", "ACC %, task told", "time"], rows)]
+
+
+def _making(runs: Sequence[RunFacts]) -> Section:
+    """How the run was made, and how to make it again."""
+    config, metrics = runs[0].config, runs[0].metrics
+    plain = to_plain(config)
+    rows = [[name.replace("_", " "), part, _text(value)] for part in SECTIONS for name, value in plain[part].items()]
+    around = [
+        ["seeds" if runs[1:] else "seed", ", ".join(str(facts.config.seed) for facts in runs)],
+        ["hardware", metrics["hardware"]],
+        *([name, version] for name, version in metrics["versions"].items()),
+    ]
+    commands = [
+        Command("The same run again:", run_command(config, len(runs))),
+        Command("Or from its settings file, which is below:", f"spacenet run --config {CONFIG}"),
+    ]
+    tables = [
+        Table("Made with", [], around, words=2),
+        Table("Settings", ["setting", "of", "value"], rows, words=3),
+    ]
+    return Section("How it was made", tables=tables, commands=commands, files=[(CONFIG, to_toml(config))])
+
+
+def _foot(runs: Sequence[RunFacts]) -> str:
+    first = runs[0]
+    place = f"the runs in {first.folder.parent}" if len(runs) > 1 else f"the run in {first.folder}"
+    return f"Made by spacenet {first.metrics['versions']['spacenet']} from {place}."
+
+
+def _text(value: object) -> str:
+    """A setting for people."""
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
+
+
+def seconds_text(seconds: float) -> str:
+    """A time for people."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
