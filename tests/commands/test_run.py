@@ -158,3 +158,10 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     assert "Traceback" not in err
     assert main(["run", "--resume", str(out), "--quiet", "--no-report"]) == 0
     assert outcome(out) == outcome(tmp_path / "whole")
+
+
+def test_tensorboard_gets_every_seed(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    arguments = ["run", "--npz", str(clouds_file(tmp_path)), "--epochs", "1", "--quiet", "--no-report", "--tensorboard"]
+    assert main([*arguments, "--seeds", "2", "--out", str(folder)]) == 0
+    assert all(list((folder / f"seed-{seed}" / "tensorboard").glob("events*")) for seed in (0, 1))

@@ -109,7 +109,7 @@ def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineSettings, dict[s
 
 def _execute(labels: Mapping[Path, str], engine: EngineSettings, quiet: bool) -> list[Outcome]:
     folders = list(labels)
-    coming = execute_all(folders, engine, lambda: watches(quiet))
+    coming = execute_all(folders, engine, lambda folder: watches(quiet))
     return list(coming if quiet or not folders or in_this_process(folders, engine) else shown(coming, labels))
 
 

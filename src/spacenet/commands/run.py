@@ -23,10 +23,12 @@ from spacenet.experiments.engines import EngineSettings
 from spacenet.experiments.presets import preset
 from spacenet.experiments.run import CONFIG, check, create_folder
 from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
+from spacenet.experiments.watch import Watch
 from spacenet.methods import method_named, method_names
 from spacenet.option_types import Flag, OptionalPath, OptionalText
 from spacenet.report.page.making import PAGE
 from spacenet.report.tables import run_report, seeds_table
+from spacenet.report.tensorboard import TensorboardWatch
 from spacenet.streams import NPZ, STREAMS
 
 DESCRIPTION = (
@@ -59,6 +61,8 @@ class RunOptions:
     """Print the metrics as JSON instead of tables."""
     quiet: Flag = False
     """Show no progress."""
+    tensorboard: Flag = False
+    """Write scalars while it runs, and the pictures in the end, to DIR/tensorboard (seeds then run one by one)."""
     no_report: Flag = False
     """Make no page of pictures (report.html) in the end."""
 
@@ -134,7 +138,7 @@ def _new_folder(config: RunConfig) -> Path:
 
 
 def _execute_one(folder: Path, options: RunOptions) -> int:
-    (outcome,) = execute_all([folder], EngineSettings(workers=1), lambda: watches(options.quiet))
+    (outcome,) = execute_all([folder], EngineSettings(workers=1), lambda each: _watches(each, options))
     if outcome.metrics is not None:
         if options.json:
             print(json.dumps(outcome.metrics, indent=1))
@@ -148,8 +152,15 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
     return outcome.exit_code
 
 
+def _watches(folder: Path, options: RunOptions) -> list[Watch]:
+    board = [TensorboardWatch(folder)] if options.tensorboard else []
+    return [*watches(options.quiet), *board]
+
+
 def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions, engine: EngineSettings) -> int:
-    coming = execute_all(folders, engine, lambda: watches(options.quiet))
+    if options.tensorboard:  # it watches live, so in this process
+        engine = EngineSettings(workers=1)
+    coming = execute_all(folders, engine, lambda each: _watches(each, options))
     alone = options.quiet or in_this_process(folders, engine)
     outcomes = list(coming if alone else shown(coming, {each: each.name for each in folders}))
     runs = [o.metrics for o in outcomes if o.metrics is not None and o.metrics["tasks_learned"]]

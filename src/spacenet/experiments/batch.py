@@ -73,13 +73,16 @@ def _workers(folders: Sequence[Path], engine: EngineSettings) -> int:
 
 
 def execute_all(
-    folders: Sequence[Path], engine: EngineSettings, watch: Callable[[], Sequence[Watch]] = list
+    folders: Sequence[Path], engine: EngineSettings, watch: Callable[[Path], Sequence[Watch]] = lambda folder: ()
 ) -> Iterator[Outcome]:
-    """Run all of them and yield each outcome as it comes. A run without a result says why."""
+    """Run all of them and yield each outcome as it comes. A run without a result says why.
+
+    Runs in this process are watched by what `watch` gives for their folder.
+    """
     if not folders:
         return
     if in_this_process(folders, engine):
-        yield from (execute(folder, watch()) for folder in folders)
+        yield from (execute(folder, watch(folder)) for folder in folders)
         return
     if engine.engine == "local":
         engine = dataclasses.replace(engine, workers=_workers(folders, engine))

@@ -1,7 +1,7 @@
 """`spacenet run --tensorboard`: scalars while a run goes on, its pictures in the end, for those who live there."""
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,10 @@ from spacenet.experiments.config import RunConfig
 from spacenet.experiments.record import Record
 from spacenet.experiments.watch import Watch
 from spacenet.extras import need
+from spacenet.report.pictures.accuracy import accuracy_pictures
 from spacenet.report.pictures.picture import Picture
-from spacenet.report.source import RunFacts, load_run
+from spacenet.report.pictures.space import space_pictures
+from spacenet.report.source import load_run
 from spacenet.streams.stream import Stream
 from spacenet.training.loop import Epoch
 
@@ -20,9 +22,10 @@ FOLDER = "tensorboard"
 class TensorboardWatch(Watch):
     """Writes events into the run's folder. A run that goes on after an interruption goes on in the same curves."""
 
-    def __init__(self, folder: Path, pictures: Callable[[RunFacts], Sequence[Picture]]) -> None:
-        self.folder, self.pictures = folder, pictures
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         library = need("tensorboard", "tensorboard", "tensorboardX")
+        need("tensorboard", "report", "matplotlib")  # said now, not when the run is over
         self.writer: Any = library.SummaryWriter(str(folder / FOLDER))
 
     def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
@@ -47,7 +50,8 @@ class TensorboardWatch(Watch):
     def end(self, metrics: dict[str, Any]) -> None:
         if not metrics["tasks_learned"]:
             return
-        for picture in self.pictures(load_run(self.folder)):
+        facts = load_run(self.folder)
+        for picture in (*accuracy_pictures(facts), *space_pictures(facts)):
             self.writer.add_image(picture.title, _pixels(picture), metrics["tasks_learned"], dataformats="HWC")
 
     def close(self) -> None:
