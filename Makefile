@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types tests format bench results clean
+.PHONY: help setup run test lint types tests format bench results api clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -41,9 +41,14 @@ format: setup ## Format the code
 
 bench: setup ## Measure speed and memory on this machine (about four minutes, wants it idle)
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.prediction
 
 results: setup ## Make docs/results.md from the figures in benchmarks/results
 	$(BIN)/python -m benchmarks.results page
+
+api: setup ## Make the API reference in build/api from the docstrings
+	$(BIN)/pdoc spacenet '!spacenet.commands' '!spacenet.cli' --docformat numpy --output-directory build/api
+	@echo "open build/api/index.html"
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

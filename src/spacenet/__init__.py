@@ -4,10 +4,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacenet.deploy.estimator import SpaceNetClassifier, load
+    from spacenet.deploy.estimator import SpaceNetClassifier as SpaceNetClassifier
+    from spacenet.deploy.estimator import load as load
 
 __version__ = version("spacenet")
-__all__ = ["SpaceNetClassifier", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:
