@@ -12,7 +12,7 @@ from spacenet.report.pictures.by_task import by_task_data, by_task_picture
 from spacenet.report.pictures.comparing import comparison_pictures
 from spacenet.report.pictures.ranking import acc_data, parameters_data, ranking_picture
 from spacenet.report.pictures.strategies import leaders, marks
-from spacenet.report.pictures.trade_off import memory_data, time_data, trade_off_picture
+from spacenet.report.pictures.trade_off import _steps, memory_data, time_data, trade_off_picture
 from tests.report.pictures.made_up import comparison_facts, metrics
 
 
@@ -114,3 +114,8 @@ def test_a_strategy_looks_the_same_everywhere() -> None:
     assert marks(["Bound"])["Bound"] == marks(["Rehearsal", "Bound", "Architectural"])["Bound"]
     looks = marks(["Bound", "Rehearsal", "Of my own"])
     assert len(set(looks.values())) == 3
+
+
+def test_a_logarithmic_axis_has_marks_that_can_be_read() -> None:
+    assert _steps(0.13, 6.0) == [0.2, 0.5, 1.0, 2.0, 5.0]
+    assert _steps(8.0, 1200.0) == [10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]

@@ -184,6 +184,8 @@ def _dress(axes: "Axes", data: TradeOffData, low: float, high: float) -> None:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
         unit = f"as a multiple of {REFERENCE}'s" if data.relative else "in seconds"
         axes.set_xlabel(f"time of training and evaluation {unit}{' (logarithmic)' if low else ''}")
+        if low:
+            axes.set_xticks(_steps(low, high), [f"{step:g}" for step in _steps(low, high)])
     axes.minorticks_off()
     spread = ", lines: standard deviation over seeds" if data.several else ""
     axes.set_ylabel(f"ACC in %{spread}")
@@ -192,6 +194,12 @@ def _dress(axes: "Axes", data: TradeOffData, low: float, high: float) -> None:
     better = "smaller" if data.kind == "memory" else "faster"
     axes.set_title(f"↖ better and {better}", loc="left", fontsize=9, color=MUTED)
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, columnspacing=1.2, handletextpad=0.2, borderpad=0.2)
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten, as far as the axis goes."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step for power in powers for step in (10.0**power, 2 * 10.0**power, 5 * 10.0**power) if low <= step <= high]
 
 
 def _powers(low: float, high: float) -> Sequence[int]:
