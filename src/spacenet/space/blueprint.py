@@ -35,6 +35,7 @@ class UnitValue:
     initial: float = 0.0
     trained: bool = True
     least: float = -math.inf
+    """No value can be smaller; of a variance 0, say."""
 
 
 @dataclass(frozen=True)
