@@ -5,7 +5,6 @@ run of the small CNN, with the share of time in which the GPU was busy.
 """
 
 import contextlib
-import json
 import subprocess
 import sys
 import tempfile
@@ -18,10 +17,10 @@ from statistics import mean
 from typing import Any
 
 import torch
-import tyro
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import console, keep, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import random_samples, whole
 from spacenet.experiments.config import RunConfig
@@ -204,13 +203,12 @@ def _random_stream(tiny: bool, each: int) -> Iterator[Figures]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = tyro.cli(Options, prog="python -m benchmarks.gpu", args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
+    options = read_options(Options, "gpu", arguments)
     if not options.tiny and not torch.cuda.is_available():
         print("benchmarks.gpu: there is no GPU here that torch can use; --tiny shows how it works", file=sys.stderr)
         return 2
-    figures = measure(options, Console(width=None if sys.stdout.isatty() else 140))
-    if options.json is not None:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    figures = measure(options, console())
+    keep(figures, options.json)
     return 0
 
 

@@ -4,7 +4,6 @@ The pack against the same network at full width, dense with all its zeros: on Sp
 processor, measured in turns. Then the model file: its size, and how long it takes from the file to the first answer.
 """
 
-import json
 import multiprocessing
 import os
 import sys
@@ -19,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import torch
-import tyro
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.command import console, keep, read_options
 from benchmarks.stepping import after_tasks, alternate
 from benchmarks.workload import Workload, workload
 from spacenet.deploy.file import load_model, save_model
@@ -42,7 +41,6 @@ BATCHES = (1, 1_000)
 LEAST = (1.0, 20.0)
 """How many times faster the pack has to be, at the first of the widths and at the last."""
 PROCESSES = 3
-PLAIN_WIDTH = 140
 
 
 @dataclass(frozen=True)
@@ -196,13 +194,9 @@ def file_table(figures: list[Figures]) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = tyro.cli(
-        Options, prog="python -m benchmarks.prediction", args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
-    )
-    # Elsewhere than in a terminal rich would fold the tables to 80 columns.
-    figures = measure(options, Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH))
-    if options.json is not None:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    options = read_options(Options, "prediction", arguments)
+    figures = measure(options, console())
+    keep(figures, options.json)
     return 0
 
 

@@ -3,7 +3,6 @@
 Every answer is compared with what the model before or after the task must answer.
 """
 
-import json
 import multiprocessing
 import os
 import re
@@ -27,6 +26,7 @@ import tyro
 from rich.console import Console
 
 from benchmarks.clients import Asked, ask_on
+from benchmarks.command import console, keep, read_options
 from benchmarks.workload import STREAM, workload
 from spacenet.datasets.readers import DATASETS
 from spacenet.deploy.file import load_model, save_model
@@ -247,16 +247,13 @@ def _verdict(figures: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = tyro.cli(
-        Options, prog="python -m benchmarks.service", args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    options = read_options(Options, "service", arguments)
     try:
-        figures = measure(options, Console(width=None if sys.stdout.isatty() else 120))
+        figures = measure(options, console())
     except SpacenetError as error:
         print(f"service: {error}", file=sys.stderr)
         return error.exit_code
-    if options.json is not None:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    keep(figures, options.json)
     return int(any(figures[name] for name in ("wrong", "status_4xx", "status_5xx", "no_answer")))
 
 

@@ -3,7 +3,6 @@
 Every ratio is of figures that were measured in one call, on one machine; the options are explained by --help.
 """
 
-import json
 import os
 import platform
 import sys
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-import tyro
 from rich.console import Console
 
+from benchmarks.command import console, keep, read_options
 from benchmarks.compare import compare_runs, compare_steps, runs_table, runs_verdict, steps_table
 from benchmarks.phases import profile, profile_table
 from benchmarks.width import measure_widths, widths_table
@@ -24,7 +23,6 @@ from spacenet.report.tables import table
 
 Part = Literal["run", "width", "profile"]
 PARTS: tuple[Part, ...] = ("run", "width", "profile")
-PLAIN_WIDTH = 140
 
 
 @dataclass(frozen=True)
@@ -90,13 +88,9 @@ def _processor() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = tyro.cli(
-        Options, prog="python -m benchmarks.speed", args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
-    )
-    # Elsewhere than in a terminal rich would fold the tables to 80 columns.
-    figures = measure(options, Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH))
-    if options.json is not None:
-        options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    options = read_options(Options, "speed", arguments)
+    figures = measure(options, console())
+    keep(figures, options.json)
     return 0
 
 

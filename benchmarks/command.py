@@ -1,0 +1,29 @@
+"""What the measuring commands share: reading options, a console to print tables to, and keeping the figures."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tyro
+from rich.console import Console
+
+Options = TypeVar("Options")
+PLAIN_WIDTH = 140
+"""Elsewhere than in a terminal rich would fold tables to 80 columns."""
+
+
+def read_options(kind: type[Options], name: str, arguments: list[str] | None) -> Options:
+    """The options of `python -m benchmarks.NAME`."""
+    return tyro.cli(kind, prog=f"python -m benchmarks.{name}", args=arguments, config=(tyro.conf.FlagCreatePairsOff,))
+
+
+def console() -> Console:
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def keep(figures: Mapping[str, Any], path: Path | None) -> None:
+    """Write the raw figures, if somebody wants them."""
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
