@@ -22,8 +22,8 @@ class MaskedDense(SpaceNet):
 
     name = "masked-dense"
 
-    def _enter(self, workspace: Workspace, data: Samples) -> None:
-        super()._enter(workspace, data)
+    def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
+        super()._enter(workspace, task, data)
         self.values = {key: nn.Parameter(value.detach().clone()) for key, value in workspace.values().items()}
         self.masks = {key: torch.zeros_like(value.detach()) for key, value in self.values.items()}
         self.omega = {name: torch.zeros_like(self.masks[name]) for name in workspace.training}

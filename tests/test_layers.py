@@ -10,6 +10,18 @@ import spacenet
 ROOT = Path(spacenet.__file__).parent
 KNOWS_NOTHING_OF = {
     "space": {"methods", "streams", "training", "experiments", "deploy", "report", "commands", "datasets", "nets"},
+    "density": {
+        "methods",
+        "streams",
+        "training",
+        "experiments",
+        "deploy",
+        "report",
+        "commands",
+        "datasets",
+        "nets",
+        "space",
+    },
     "nets": {"methods", "streams", "training", "experiments", "deploy", "report", "commands", "datasets"},
     "datasets": {"methods", "streams", "training", "experiments", "deploy", "report", "commands", "nets"},
     "streams": {"methods", "training", "experiments", "deploy", "report", "commands", "nets"},

@@ -19,7 +19,7 @@ from tests.methods.support import learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
 STRATEGIES = ("regularization", "rehearsal", "architectural", "bounds")
-OWN = {"spacenet", "static-sparse", "spacenet-rehearsal", "naive", "joint"}
+OWN = {"spacenet", "spacenet-density", "static-sparse", "spacenet-rehearsal", "naive", "joint"}
 MLP_ONLY: set[str] = set()
 """Methods that say why they cannot learn with convolutions."""
 each = pytest.mark.parametrize("name", METHODS)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from spacenet.errors import RunError
-from spacenet.training.checkpoint import in_section, load_tensors, save_tensors, section
+from spacenet.sections import in_section, section
+from spacenet.training.checkpoint import load_tensors, save_tensors
 
 
 def test_tensors_and_facts_come_back(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ class Benchmark:
     sparse_training: Preset = field(default_factory=dict)
     """Laid over the base for spacenet and static-sparse, alike: their difference is what rewiring makes."""
     rehearsal_training: Preset = field(default_factory=dict)
+    density: Preset = field(default_factory=lambda: {"data": {"centering": 0.0}})
+    """Laid over spacenet's for spacenet-density. Edges are seen best in images as they are."""
     rewire_fraction: float = 0.2
     rehearsal_rewire_fraction: float = 0.2
 
@@ -43,6 +45,7 @@ class Benchmark:
         rehearsal = {**self.space, "rewire_fraction": self.rehearsal_rewire_fraction}
         of_methods: dict[str, Preset] = {
             "spacenet": {"options": adaptive, "training": self.sparse_training},
+            "spacenet-density": merged({"options": adaptive, "training": self.sparse_training}, self.density),
             "static-sparse": {"options": self.space, "training": self.sparse_training},
             "spacenet-rehearsal": {"options": rehearsal, "training": self.rehearsal_training},
         }

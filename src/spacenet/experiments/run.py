@@ -26,9 +26,10 @@ from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.metrics import accuracies
 from spacenet.nets import build_net
+from spacenet.sections import in_section, section
 from spacenet.streams import Stream, make_stream
 from spacenet.training.augment import check_images
-from spacenet.training.checkpoint import in_section, load_tensors, save_tensors, save_text, section
+from spacenet.training.checkpoint import load_tensors, save_tensors, save_text
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 

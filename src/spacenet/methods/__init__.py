@@ -12,6 +12,7 @@ from spacenet.methods.architectural.pathnet import PathNet
 from spacenet.methods.architectural.piggyback import Piggyback
 from spacenet.methods.architectural.pnn import PNN
 from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
 from spacenet.methods.architectural.static_sparse import StaticSparse
 from spacenet.methods.base import Method
 from spacenet.methods.bounds.joint import Joint
@@ -50,6 +51,7 @@ METHODS: dict[str, type[Method]] = {
         AR1,
         StaticSparse,
         SpaceNet,
+        SpaceNetDensity,
         Joint,
     )
 }

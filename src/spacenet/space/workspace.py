@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.space.assembly import Assembly, Layout
-from spacenet.space.blueprint import CPU, Link, Values
+from spacenet.space.blueprint import CPU, Link, Tap, Values
 from spacenet.space.constants import Constants
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
@@ -104,9 +104,9 @@ class Workspace:
             values |= part.values(training)
         return values
 
-    def __call__(self, x: Tensor, drives: Values, training: bool = True) -> Tensor:
+    def __call__(self, x: Tensor, drives: Values, training: bool = True, tap: Tap | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        return self.ledger.blueprint.forward({**self.values(training), **drives}, x)
+        return self.ledger.blueprint.forward({**self.values(training), **drives}, x, tap)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """One optimiser step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""

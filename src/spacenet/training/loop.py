@@ -63,11 +63,12 @@ def learn_task(
     optimizer = make_optimizer(method, settings)
     if start is not None:
         load_optimizer(optimizer, start.optimizer)
-    epochs = method.epochs(settings.epochs)
+    epochs = method.epochs(settings.epochs_of(task.index))
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
+        set_rate(optimizer, settings.rate(epoch, epochs))
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
@@ -125,12 +126,25 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingSettings) -> Optimizer:
+    """The optimiser. On a GPU a rate that changes lies there too, so that a recorded step sees it."""
     parameters, decay = method.parameters(), settings.weight_decay
+    on_gpu, varies = any(parameter.is_cuda for parameter in parameters), settings.schedule != "constant"
+    first = settings.learning_rate
+    rate = torch.tensor(first, device=parameters[0].device) if on_gpu and varies else first
     if settings.optimizer == "adam":
-        on_gpu = any(parameter.is_cuda for parameter in parameters)  # there its step counter must not leave the GPU
-        rate = settings.learning_rate
+        # On a GPU its step counter must not leave it.
         return torch.optim.Adam(parameters, rate, weight_decay=decay, capturable=on_gpu, fused=not on_gpu)
-    return torch.optim.SGD(parameters, settings.learning_rate, settings.momentum, weight_decay=decay)
+    fused = True if on_gpu and varies else None
+    return torch.optim.SGD(parameters, rate, settings.momentum, weight_decay=decay, fused=fused)
+
+
+def set_rate(optimizer: Optimizer, rate: float) -> None:
+    """Go on with this step size."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:

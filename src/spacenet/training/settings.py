@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spacenet.errors import SettingsError
+from spacenet.option_types import OptionalInt
 
 
 @dataclass(frozen=True)
@@ -13,10 +14,15 @@ class TrainingSettings:
 
     epochs: int = 4
     """Passes over the task's data."""
+    first_epochs: OptionalInt = None
+    """Passes over the first task's data, where it is to be learned longer than the others (default: as they are)."""
     batch_size: int = 128
     """Samples per step."""
     learning_rate: float = 0.01
     """Step size."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """How the step size goes on within a task: the same in all epochs, or from epoch to epoch down to 0 as half a
+    cosine wave."""
     optimizer: Literal["sgd", "adam"] = "sgd"
     """The optimiser."""
     momentum: float = 0.0
@@ -37,9 +43,10 @@ class TrainingSettings:
     """Processor threads of one run. More may change the last bits of a result."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size", "devices", "threads"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need 1 or more)")
+        for name in ("epochs", "first_epochs", "batch_size", "devices", "threads"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SettingsError(f"{name.replace('_', '-')}: {value} is too small (need 1 or more)")
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise SettingsError(f"learning-rate: {self.learning_rate} is not a step size (need more than 0)")
         if not 0 <= self.momentum < 1:
@@ -50,3 +57,12 @@ class TrainingSettings:
             raise SettingsError(f"settling: {self.settling} is not a number of passes (need 0 or more)")
         if self.devices > self.batch_size:
             raise SettingsError(f"devices: {self.devices} processes cannot share batches of {self.batch_size} samples")
+
+    def epochs_of(self, task: int) -> int:
+        """Passes over the data of the task of this number."""
+        return self.first_epochs if task == 0 and self.first_epochs is not None else self.epochs
+
+    def rate(self, epoch: int, epochs: int) -> float:
+        """The step size of an epoch of so many."""
+        part = 1.0 if self.schedule == "constant" else (1 + math.cos(math.pi * epoch / epochs)) / 2
+        return self.learning_rate * part

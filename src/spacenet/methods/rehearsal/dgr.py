@@ -14,6 +14,7 @@ from spacenet.methods.ranges import Between
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
 from spacenet.option_types import Flag
+from spacenet.sections import section
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Task
@@ -157,7 +158,7 @@ class DGR(DenseMethod):
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         super().load_model(tensors)
-        self.vae = VAE(self._section(tensors, "generator/"))
+        self.vae = VAE(self._section(tensors, "generator"))
         self.low, self.span = tensors["low"].to(self.device), tensors["span"].to(self.device)
 
     def task_state(self) -> dict[str, Tensor]:
@@ -170,10 +171,9 @@ class DGR(DenseMethod):
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         if self.tasks_learned:
-            self.old = (self._section(tensors, "classifier/"), VAE(self._section(tensors, "dreamer/")))
+            self.old = (self._section(tensors, "classifier"), VAE(self._section(tensors, "dreamer")))
         self._open(data)
         self.begin_epoch(int(tensors["epoch"]))  # settling goes on with what the last epoch drew
 
     def _section(self, tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-        found = {name: value for name, value in tensors.items() if name.startswith(prefix)}
-        return {name.removeprefix(prefix): value.to(self.device, copy=True) for name, value in found.items()}
+        return {name: value.to(self.device, copy=True) for name, value in section(tensors, prefix).items()}

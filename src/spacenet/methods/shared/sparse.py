@@ -7,7 +7,7 @@ commit → reserve → pack.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
 from spacenet.methods.ranges import Among, Between, Range
+from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
 from spacenet.option_types import Flag, Integers, Numbers, OptionalText
 from spacenet.seeding import generator
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
@@ -27,6 +28,7 @@ from spacenet.space.expansion import Plan
 from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
+from spacenet.space.predictor import Predictor
 from spacenet.space.reservation import reserve
 from spacenet.space.sizing import Sizes, sized
 from spacenet.space.workspace import Workspace
@@ -51,12 +53,21 @@ class SparseSettings(MethodSettings):
 
     Where less than a share is left, the task takes what there is; with less than half of it the layer is full (the
     first layer only if units are left without any)."""
+    first_selected: Integers = ()
+    """Units that the first task selects, where it is to get another part of the space than the others."""
+    first_reserved: Integers = ()
+    """Units that the first task reserves, likewise."""
+    first_connections: Numbers = ()
+    """Connections that the first task gets, likewise."""
     unused_first: Flag = False
     """Select free units that the fewest connections enter, instead of any: tasks overlap as late as possible."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     label_smoothing: float = 0.0
     """Part of every sample's probability that is spread over all outputs: keeps scores of different tasks alike."""
+    rotations: Literal["none", "first", "all"] = "none"
+    """Learn square images in four positions, each class in each as a class of its own: in the first task, or in all.
+    Features become more general, and a step takes four times as long."""
     expand: OptionalText = None
     """Add units: 6:conv2=8,conv3=8 before task 6 to these layers, or auto where the next task does not fit."""
     whole: Flag = False
@@ -111,14 +122,23 @@ class SparseMethod(Method):
             given.connections or fitting.connections,
         )
         """What a task selects and reserves, and its connections; as given, or as it suits the network."""
+        self.first_sizes = Sizes(
+            given.first_selected or self.sizes.selected,
+            given.first_reserved or self.sizes.reserved,
+            given.first_connections or self.sizes.connections,
+        )
         self.workspace: Workspace | None = None
+        self.turned: TurnedOutputs | None = None
         self.drives: Mapping[str, Tensor] = {}
         self.first_output = 0
         self._pack: Pack | None = None
+        self._predictor: Predictor | None = None
 
-    def demand(self, classes: int, ledger: Ledger | None = None) -> Demand:
-        """What a task of so many classes asks of the space."""
-        return work_out(ledger or self.ledger, *self.sizes, classes)
+    def demand(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> Demand:
+        """What a task of so many classes asks of the space; unless it is said, the first is the one in an empty one."""
+        held = ledger or self.ledger
+        first = not any(map(len, held.connections.values())) if first is None else first
+        return work_out(held, *(self.first_sizes if first else self.sizes), classes)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
@@ -135,21 +155,29 @@ class SparseMethod(Method):
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
         for task in stream:
-            check(self.ledger, self.demand(len(task.classes)), len(task.classes))
-        demand = self.demand(len(stream[0].classes))
-        if 0 in self.sizes.selected:  # whatever is free, as long as there is enough to reserve
-            demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
-        fit = tasks_that_fit(self.ledger, demand)
+            check(self.ledger, self.demand(len(task.classes), first=task.index == 0), len(task.classes))
+        if self.settings.rotations != "none":
+            check_turns(stream.input_shape)
+        fit = self._fitting(len(stream[0].classes))
         grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
         if fit is not None and fit < len(stream) and not grows:
             return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
         return []
 
+    def _fitting(self, classes: int) -> int | None:
+        """How many tasks the units allow; None where units never run out."""
+        if self.first_sizes != self.sizes:
+            return self.space_left(classes)
+        demand = self.demand(classes)
+        if 0 in self.sizes.selected:  # whatever is free, as long as there is enough to reserve
+            demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
+        return tasks_that_fit(self.ledger, demand)
+
     def begin_task(self, task: Task, data: Samples) -> None:
         self.plan.carry_out(self.ledger, task.index)
         selection, new = self.allocation(task)
         self.ledger.grow(self.blueprint.output.name, len(task.classes))
-        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), data)
+        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), task, data)
 
     def allocation(self, task: Task) -> tuple[Units, dict[str, Connections]]:
         """Algorithm 2. Nothing is entered into the ledger before all of it fits."""
@@ -177,26 +205,45 @@ class SparseMethod(Method):
             "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
             "whole": self.settings.whole,
             # The activations of constant feature maps for all samples would fill the memory.
-            "fixed": data.fixed and not self.blueprint.convolves,
+            "fixed": data.fixed and not self.blueprint.convolves and not self._turns(task),
             "device": self.device,
         }
 
-    def _enter(self, workspace: Workspace, data: Samples) -> None:
+    def _turns(self, task: Task) -> bool:
+        return self.settings.rotations == "all" or (self.settings.rotations == "first" and task.index == 0)
+
+    def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
         self.workspace, self.drives = workspace, workspace.constants.drives(data.x)
-        self.first_output = int(workspace.units[self.blueprint.output.name][0])
+        outputs = workspace.units[self.blueprint.output.name]
+        self.first_output = int(outputs[0])
+        if self._turns(task):
+            check_turns(tuple(data.x.shape[1:]))
+            rng = generator(self.seed, "rotations", task.index)
+            sources = workspace.training[self.blueprint.links[-1].name].shape[1]
+            self.turned = TurnedOutputs(sources, len(outputs), rng, self.device)
 
     def parameters(self) -> list[nn.Parameter]:
-        return self._at_work().parameters()
+        return [*self._at_work().parameters(), *(self.turned.parameters() if self.turned else ())]
 
     def statistics(self) -> list[Tensor]:
         return [each for part in self._at_work().populations.values() for each in part.statistics.values()]
 
     def forward(self, batch: Batch) -> Tensor:
+        if self.turned is not None:
+            return self._forward_turned(turned(batch.x), self.turned)
         drives = {name: drive.index_select(0, batch.rows) for name, drive in self.drives.items()}
         return self._at_work()(batch.x, drives)
 
+    def _forward_turned(self, x: Tensor, outputs: TurnedOutputs) -> Tensor:
+        last: dict[str, Tensor] = {}
+        upright = self._at_work()(x, {}, tap=last.__setitem__)
+        return torch.cat([upright, outputs(last[self.blueprint.links[-1].name])], 1)
+
     def target(self, batch: Batch) -> Tensor:
-        return batch.y - self.first_output
+        target = batch.y - self.first_output
+        if self.turned is None:
+            return target
+        return turned_target(target, len(self._at_work().units[self.blueprint.output.name]))
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy over the task's outputs and the silent ones: n scores of 0 weigh as much as one of log n."""
@@ -211,19 +258,34 @@ class SparseMethod(Method):
         workspace = self._at_work()
         workspace.commit(task.index)
         importance = {p.name: workspace.importance(p.name) for p in self.blueprint.hidden}
-        reserve(self.ledger, task.index, workspace.selection, importance, self.demand(len(task.classes)).reserved)
-        self.workspace, self.drives, self._pack = None, {}, None
+        demand = self.demand(len(task.classes), first=task.index == 0)
+        reserve(self.ledger, task.index, workspace.selection, importance, demand.reserved)
+        self.workspace, self.turned, self.drives = None, None, {}
+        self._changed()
         super().end_task(task)
 
-    def predict(self, x: Tensor) -> Tensor:
+    def _changed(self) -> None:
+        """What was packed is no longer what the ledger holds."""
+        self._pack, self._predictor = None, None
+
+    def packed(self) -> Pack:
+        """The network, ready to compute."""
         if self._pack is None:
             self._pack = pack(self.ledger, self.device)
-        return self._pack(x)
+        return self._pack
+
+    def predictor(self) -> Predictor:
+        """All that is needed to predict."""
+        network = self.packed()
+        return Predictor(network.forward, network.values)
+
+    def predict(self, x: Tensor) -> Tensor:
+        if self._predictor is None:
+            self._predictor = self.predictor()
+        return self._predictor(x)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
-        self.predict(x[:1])
-        assert self._pack is not None
-        packed, sources = self._pack, {link.name: link.source for link in self.blueprint.links}
+        packed, sources = self.packed(), {link.name: link.source for link in self.blueprint.links}
         found: dict[str, Tensor] = {}
 
         def tap(link: str, h: Tensor) -> None:
@@ -259,13 +321,15 @@ class SparseMethod(Method):
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         self.ledger.load(tensors)
-        self._pack = None
+        self._changed()
 
     def task_state(self) -> dict[str, Tensor]:
-        return self._at_work().tensors(self.tasks_learned)
+        return {**self._at_work().tensors(self.tasks_learned), **(self.turned.tensors() if self.turned else {})}
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self._enter(Workspace.reopened(self.ledger, tensors, **self._form(task, data)), data)
+        self._enter(Workspace.reopened(self.ledger, tensors, **self._form(task, data)), task, data)
+        if self.turned is not None:
+            self.turned.load(tensors)
 
     def _at_work(self) -> Workspace:
         assert self.workspace is not None, "no task is being learned"

@@ -1,0 +1,29 @@
+"""k-means, for classes that look different ways."""
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+ROUNDS = 20
+SAMPLES = 1500
+"""So many are enough to find the centres; the others join the nearest one."""
+
+
+def clusters(z: Tensor, count: int, rng: Generator) -> Tensor:
+    """For each sample of (n, d) the number of its cluster, from 0 up without gaps; at most `count` of them."""
+    count = min(count, len(z))
+    if count < 2:
+        return torch.zeros(len(z), dtype=torch.long)
+    some = z[torch.randperm(len(z), generator=rng)[:SAMPLES]]
+    centre = some[:count]
+    for _ in range(ROUNDS):
+        member = F.one_hot(_nearest(some, centre), count).to(z.dtype)
+        size = member.sum(0)[:, None]
+        # A cluster that lost its last sample stays where it is.
+        centre = torch.where(size > 0, member.T @ some / size.clamp_min(1), centre)
+    numbers: Tensor = _nearest(z, centre).unique(return_inverse=True)[1]
+    return numbers
+
+
+def _nearest(z: Tensor, centre: Tensor) -> Tensor:
+    return (z @ centre.T * 2 - centre.square().sum(1)).argmax(1)

@@ -1,0 +1,23 @@
+"""Where an input belongs, and then which class: densities tell the tasks apart, the network helps within a task."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def combined(fit: Tensor, network: Tensor, tasks: Sequence[range], sharpness: float, weight: float) -> Tensor:
+    """Logarithms of probabilities, (n, classes).
+
+    fit        logarithms of the classes' densities at the inputs
+    network    the network's scores
+    tasks      the classes of each task
+    sharpness  what densities of many features count: these are not as independent as a Gaussian has it
+    weight     what the network counts beside them within a task
+    """
+    parts = []
+    for classes in tasks:
+        here = fit[:, classes.start : classes.stop] * sharpness
+        within = here + weight * network[:, classes.start : classes.stop]
+        parts.append(torch.logsumexp(here, 1, keepdim=True) + torch.log_softmax(within, 1))
+    return torch.log_softmax(torch.cat(parts, 1), 1)

@@ -1,0 +1,57 @@
+"""The classes seen so far, each by its summary; what was entered once never changes."""
+
+from collections.abc import Mapping
+
+from torch import Generator, Tensor
+
+from spacenet.density import discriminant
+from spacenet.density.scaling import Scaling, scaled
+from spacenet.density.summary import Summary
+from spacenet.sections import in_section, section
+
+
+class Densities:
+    """Summaries of classes on features in a common scale."""
+
+    def __init__(self, components: int, directions: int, shrinkage: float, *, whiten: bool) -> None:
+        self.components, self.directions, self.shrinkage, self.whiten = components, directions, shrinkage, whiten
+        self.scaling: Scaling | None = None
+        self.classes: Summary | None = None
+        """The summaries of all classes, stacked."""
+
+    def __len__(self) -> int:
+        return 0 if self.classes is None else len(self.classes.weight)
+
+    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
+        """Enter a task's classes: features (n, d) of its samples, of the classes y. The first task fixes the scale."""
+        if self.scaling is None:
+            self.scaling = Scaling.fitted(h, y, whiten=self.whiten)
+        z = scaled(self.scaling.tensors(), h)
+        new = [Summary.of(z[y == number], self.components, self.directions, rng) for number in classes]
+        self.classes = Summary.joined(self.classes, new)
+
+    def values(self) -> dict[str, Tensor]:
+        """What `scores` computes with."""
+        assert self.scaling is not None, "no class was entered"
+        assert self.classes is not None
+        found = discriminant.matrices(self.classes, self.shrinkage)
+        return {**in_section("scaling", self.scaling.tensors()), **in_section("class", found)}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that is kept, by name, for a file."""
+        if self.scaling is None or self.classes is None:
+            return {}
+        return {
+            **in_section("scaling", self.scaling.tensors()),
+            **in_section("classes", self.classes.tensors()),
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `tensors` gave."""
+        self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
+        self.classes = Summary.load(section(tensors, "classes")) if tensors else None
+
+
+def scores(values: Mapping[str, Tensor], h: Tensor, shrinkage: float) -> Tensor:
+    """How well features fit each class; `values` is what `Densities.values` gave."""
+    return discriminant.scores(section(values, "class"), scaled(section(values, "scaling"), h), shrinkage)

@@ -1,0 +1,54 @@
+"""How features are brought to a common scale before classes are described in them; fixed by the first task."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+RIDGE = 0.1
+"""Part of the mean variance that is added to every direction before whitening: small ones are not blown up."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(h - mean) · factor. The factor is one number, or a matrix that makes the classes' mean covariance about 1."""
+
+    mean: Tensor  # (d,)
+    factor: Tensor  # () or (d, d)
+
+    @classmethod
+    def fitted(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
+        """On the features (n, d) of the first task's samples, of the classes y."""
+        numbers, place = y.unique(return_inverse=True)
+        means = torch.stack([h[place == number].mean(0) for number in range(len(numbers))])
+        within = h - means[place]
+        variance = within.square().mean()
+        if not variance > 0:
+            return cls(means.mean(0), torch.ones(()))
+        if not whiten:
+            return cls(means.mean(0), variance.rsqrt())
+        covariance = (within.T @ within / len(h)).double()
+        covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
+        values, vectors = torch.linalg.eigh(covariance)
+        return cls(means.mean(0), (vectors / values.sqrt() @ vectors.T).float())
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "factor": self.factor}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, Tensor]) -> "Scaling":
+        return cls(tensors["mean"].clone(), tensors["factor"].clone())
+
+
+def scaled(values: Mapping[str, Tensor], h: Tensor) -> Tensor:
+    """Features in the common scale; `values` is what `Scaling.tensors` gave."""
+    centred, factor = h - values["mean"], values["factor"]
+    return centred @ factor if factor.dim() else centred * factor
+
+
+def pooled_roots(h: Tensor, grid: int) -> Tensor:
+    """Features of one layer for summaries: feature maps on a coarse grid, and roots, which are nearer to Gaussian."""
+    if h.dim() == 4:
+        h = torch.nn.functional.adaptive_avg_pool2d(h, grid)
+    return h.flatten(1).clamp_min(0.0).sqrt()

@@ -1,0 +1,94 @@
+"""The summary of one class: a few Gaussians, each with its mean and the few directions in which it varies most."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Generator, Tensor
+
+from spacenet.density.clusters import clusters
+
+OVERSAMPLING, ROUNDS = 8, 4
+"""Directions more than asked for, and rounds, while the leading ones are sought."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """k Gaussians in d dimensions, with r directions each. Where samples were too few for so many Gaussians or
+    directions, some have no weight, or no length."""
+
+    weight: Tensor  # (k,) the part of the class's samples, as a logarithm
+    mean: Tensor  # (k, d)
+    spread: Tensor  # (k, r) variance along each direction
+    direction: Tensor  # (k, r, d) at right angles to one another, each of length 1
+    rest: Tensor  # (k,) variance in any other direction
+
+    @classmethod
+    def of(cls, z: Tensor, components: int, directions: int, rng: Generator) -> "Summary":
+        """Of a class's samples, (n, d)."""
+        member = clusters(z, components, rng)
+        parts = [_gaussian(z[member == number], directions, rng) for number in range(int(member.max()) + 1)]
+        weight = (member.bincount(minlength=components).to(z.dtype) / len(z)).log()
+        parts += [_nothing(z.shape[1], directions)] * (components - len(parts))
+        return cls(weight, *(torch.stack(part) for part in zip(*parts, strict=True)))
+
+    @classmethod
+    def joined(cls, classes: "Summary | None", new: Sequence["Summary"]) -> "Summary":
+        """Summaries of several classes, stacked, and new ones behind them."""
+        before = [classes] if classes is not None else []
+        stacked = [{name: part[None] for name, part in summary.tensors().items()} for summary in new]
+        parts = [*(summary.tensors() for summary in before), *stacked]
+        return cls(**{field.name: torch.cat([part[field.name] for part in parts]) for field in fields(cls)})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The parts by name, for a file."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, Tensor]) -> "Summary":
+        """Take back what `tensors` gave."""
+        return cls(**{field.name: tensors[field.name].clone() for field in fields(cls)})
+
+    def sample(self, count: int, rng: Generator) -> Tensor:
+        """So many samples that such a class could have, (count, d)."""
+        which = torch.multinomial(self.weight.exp(), count, replacement=True, generator=rng)
+        along = torch.randn(count, self.spread.shape[1], generator=rng) * self.spread[which].sqrt()
+        around = torch.randn(count, self.mean.shape[1], generator=rng) * self.rest[which, None].sqrt()
+        return self.mean[which] + (along[:, None] @ self.direction[which])[:, 0] + around
+
+
+def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Mean, variances and directions of the leading ones, and the mean variance in all others."""
+    count, dimensions = z.shape
+    mean = z.mean(0)
+    centred = z - mean
+    total = centred.square().sum() / count
+    found = min(directions, count - 1, dimensions)
+    spread, direction = torch.zeros(directions), torch.zeros(directions, dimensions)
+    if found:
+        spread[:found], direction[:found] = _leading(centred, found, rng)
+    rest = ((total - spread.sum()) / max(1, dimensions - found)).clamp_min(0.0)
+    return mean, spread, direction, rest
+
+
+def _nothing(dimensions: int, directions: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return torch.zeros(dimensions), torch.zeros(directions), torch.zeros(directions, dimensions), torch.zeros(())
+
+
+def _leading(centred: Tensor, count: int, rng: Generator) -> tuple[Tensor, Tensor]:
+    """The directions of largest variance, by a randomised search: a full decomposition takes many times as long.
+
+    Halko, Martinsson, Tropp: Finding structure with randomness. SIAM Review 53, 2011.
+    """
+    samples, dimensions = centred.shape
+    more = min(count + OVERSAMPLING, samples, dimensions)
+    basis = torch.linalg.qr(centred.T @ torch.randn(samples, more, generator=rng))[0]
+    for _ in range(ROUNDS):
+        basis = torch.linalg.qr(centred.T @ (centred @ basis))[0]
+    _, size, turned = torch.linalg.svd(centred @ basis, full_matrices=False)
+    return size[:count].square() / samples, (basis @ turned[:count].T).T
+
+
+def floats_of(components: int, directions: int, dimensions: int) -> int:
+    """How many numbers a summary has."""
+    return components * (2 + directions + dimensions * (directions + 1))
