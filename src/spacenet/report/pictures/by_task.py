@@ -16,7 +16,7 @@ from spacenet.report.pictures.strategies import leaders
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MOST_METHODS, MOST_BARS = 6, 42
+MOST_METHODS, MOST_BARS = 7, 49
 """Up to which bars can be told apart."""
 MOST_CELLS = 300
 """Up to which cells get numbers."""
@@ -124,6 +124,8 @@ def _draw_bars(data: ByTaskData) -> "Figure":
     names = [
         task_text(i, labels, 6).replace(" (", "\n(") if few else str(i + 1) for i, labels in enumerate(data.labels)
     ]
+    if not all("\n" in name for name in names):  # classes under some tasks and not under others would look odd
+        names = [name.partition("\n")[0] for name in names]
     axes.set_xticks(places, [*names, "average"])
     axes.set_xlabel("" if few else "task")
     axes.set_ylim(0, 105)
