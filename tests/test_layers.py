@@ -20,7 +20,6 @@ KNOWS_NOTHING_OF = {
         "commands",
         "datasets",
         "nets",
-        "space",
     },
     "nets": {"methods", "streams", "training", "experiments", "deploy", "report", "commands", "datasets"},
     "datasets": {"methods", "streams", "training", "experiments", "deploy", "report", "commands", "nets"},

@@ -39,6 +39,13 @@ def test_a_terminal_gets_a_bar_that_goes_away(tmp_path: Path) -> None:
     assert shown.rstrip().endswith("\x1b[?25h")  # the cursor is back
 
 
+def test_the_bar_moves_on_without_epochs(tmp_path: Path) -> None:
+    watch = BarWatch(Console(file=io.StringIO(), force_terminal=True))
+    create_folder(config(tmp_path, "gaussian"), tmp_path / "run")
+    Run(tmp_path / "run", [watch]).execute()
+    assert watch._progress.tasks[0].completed == 3
+
+
 @pytest.mark.parametrize("done", [0, 1])
 def test_the_view_of_several_runs_reads_their_logs(tmp_path: Path, done: int) -> None:
     logs = [tmp_path / f"seed-{n}" / "run.log" for n in range(3)]

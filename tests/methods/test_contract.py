@@ -18,7 +18,7 @@ from spacenet.nets.mlp import mlp
 from tests.methods.support import learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
-STRATEGIES = ("regularization", "rehearsal", "architectural", "bounds")
+STRATEGIES = ("regularization", "rehearsal", "statistical", "architectural", "bounds")
 OWN = {"spacenet", "spacenet-density", "static-sparse", "spacenet-rehearsal", "naive", "joint"}
 MLP_ONLY: set[str] = set()
 """Methods that say why they cannot learn with convolutions."""
@@ -54,7 +54,7 @@ def test_the_training_loop_knows_no_method() -> None:
 def test_a_method_says_what_it_is(name: str) -> None:
     method = METHODS[name]
     assert method.__doc__
-    assert method.strategy in ("Regularization", "Rehearsal", "Architectural", "Bound")
+    assert method.strategy in ("Regularization", "Rehearsal", "Statistical", "Architectural", "Bound")
     assert (method.reference and method.settings_from) or name in OWN
 
 

@@ -50,6 +50,11 @@ def test_seeds_end_in_mean_and_deviation() -> None:
     assert "75.00 ± 1.41" in shown
 
 
+def test_without_a_network_there_is_no_space_to_show() -> None:
+    assert "The space" in text(run_report(metrics()))
+    assert "The space" not in text(run_report(metrics(layers=[])))
+
+
 def test_many_classes_are_abbreviated() -> None:
     tasks = [{"index": 0, "labels": [str(i) for i in range(20)]}]
     assert "1 (0 … 19)" in text(run_report(metrics(tasks=tasks, matrix=[[50.0]])))

@@ -1,8 +1,12 @@
+from dataclasses import replace
+
 import pytest
 import torch
+from torch import nn
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.bounds.naive import Naive
+from spacenet.streams.stream import Samples, Task
 from spacenet.training.loop import load_optimizer, make_optimizer, optimizer_tensors
 from spacenet.training.settings import TrainingSettings
 from tests.methods.support import TRAINING, learn, make, small_stream
@@ -23,6 +27,40 @@ def test_epochs_are_reported() -> None:
     assert [(e.task, e.epoch, e.epochs) for e in epochs] == [(0, i, TRAINING.epochs) for i in range(TRAINING.epochs)]
     assert epochs[-1].accuracy > 90
     assert epochs[-1].loss < 0.5
+
+
+class Idle(Naive):
+    """Trains its first task only, and notes what the loop asks of it."""
+
+    def __init__(self, *given: object) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.asked: list[str] = []
+
+    def begin_task(self, task: Task, data: Samples) -> None:
+        self.asked.append("begin")
+        super().begin_task(task, data)
+
+    def epochs(self, planned: int) -> int:
+        return 0 if self.tasks_learned else planned
+
+    def parameters(self) -> list[nn.Parameter]:
+        self.asked.append("parameters")
+        return super().parameters()
+
+    def end_task(self, task: Task) -> None:
+        self.asked.append("end")
+        super().end_task(task)
+
+
+def test_a_task_without_epochs_begins_and_ends_and_that_is_all() -> None:
+    method, stream = make(Idle), small_stream()
+    assert isinstance(method, Idle)
+    assert len(learn(method, stream[:1])) == TRAINING.epochs
+    assert "parameters" in method.asked
+    method.asked.clear()
+    assert learn(method, list(stream)[1:]) == []
+    assert method.asked == ["begin", "end"] * 2
+    assert method.classes == [task.classes for task in stream]
 
 
 def test_divergence_is_an_error_for_people() -> None:
@@ -87,3 +125,31 @@ def test_parameters_that_appear_in_the_middle_are_trained() -> None:
     assert isinstance(method, Growing)
     assert method.grown is not None
     assert method.grown.item() < 0.5
+
+
+def test_the_first_task_may_be_learned_longer() -> None:
+    settings = replace(TRAINING, epochs=2, first_epochs=5)
+    epochs = learn(make(Naive), small_stream()[:2], settings)
+    assert [epoch.epochs for epoch in epochs] == [5] * 5 + [2] * 2
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_the_step_size_goes_down_like_half_a_cosine_wave(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates: list[float] = []
+    step = Naive.step
+
+    def noting(self: Naive, used: torch.optim.Optimizer) -> None:
+        rates.append(float(used.param_groups[0]["lr"]))
+        step(self, used)
+
+    monkeypatch.setattr(Naive, "step", noting)
+    task = small_stream()[:1]
+    settings = TrainingSettings(
+        epochs=4,
+        batch_size=len(task[0].train),
+        learning_rate=0.2,
+        schedule="cosine",
+        optimizer=optimizer,  # type: ignore[arg-type]
+    )
+    learn(make(Naive), task, settings)
+    assert rates == pytest.approx([0.2, 0.2 * (1 + 0.5**0.5) / 2, 0.1, 0.2 * (1 - 0.5**0.5) / 2])

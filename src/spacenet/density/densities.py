@@ -1,13 +1,30 @@
 """The classes seen so far, each by its summary; what was entered once never changes."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from torch import Generator, Tensor
 
 from spacenet.density import discriminant
 from spacenet.density.scaling import Scaling, scaled
-from spacenet.density.summary import Summary
-from spacenet.sections import in_section, section
+from spacenet.density.summary import Summary, floats_of
+from spacenet.sections import check_sections, in_section, section
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of each class besides the network."""
+
+    representation: str
+    """What classes are described on."""
+    dimensions: int
+    gaussians: int
+    directions: int
+    """For each Gaussian."""
+    floats: int
+    """For each class."""
+    bytes: int
+    """For all classes, with the scale and whatever else the representation needs."""
 
 
 class Densities:
@@ -50,6 +67,20 @@ class Densities:
         """Take back what `tensors` gave."""
         self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
         self.classes = Summary.load(section(tensors, "classes")) if tensors else None
+
+    def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
+        """Raise `ValueError` if `tensors` could not have given this, of so many classes and features."""
+        check_sections(tensors, "scaling", "classes")
+        Scaling.check(section(tensors, "scaling"), dimensions, whiten=self.whiten)
+        Summary.check(section(tensors, "classes"), classes, self.components, self.directions, dimensions)
+
+    def kept(self, representation: str, more: int) -> Kept | None:
+        """What is kept of each class; with so many bytes more besides the summaries and their scale."""
+        if self.classes is None:
+            return None
+        dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
+        floats = floats_of(self.components, self.directions, dimensions)
+        return Kept(representation, dimensions, self.components, self.directions, floats, size + more)
 
 
 def scores(values: Mapping[str, Tensor], h: Tensor, shrinkage: float) -> Tensor:

@@ -28,10 +28,10 @@ def shows_edges(shape: tuple[int, ...]) -> bool:
 def edges(x: Tensor) -> Tensor:
     """(n, h, w) or (n, c, h, w) to (n, directions · cells): roots of the change in each direction and cell."""
     height, width = x.shape[-2:]
-    images = x.reshape(len(x), -1, height, width).permute(1, 2, 3, 0).contiguous()
+    images = (x if x.dim() == 4 else x.unsqueeze(1)).permute(1, 2, 3, 0).contiguous()
     across, down = _change(images, 2), _change(images, 1)
     squares = across * across + down * down
-    inverse = torch.rsqrt(squares + TINY)
+    inverse = torch.rsqrt(squares.clamp_min(TINY))  # a tiny number that is added is lost on the way to other runtimes
     strength, across, down = squares * inverse, across * inverse, down * inverse
     cell = max(2, round(min(height, width) / CELLS))
     found = []
@@ -81,8 +81,5 @@ def _windows(field: Tensor, dim: int, cell: int) -> Tensor:
 
 def _added(field: Tensor, dim: int, count: int) -> Tensor:
     """Sums over every so many neighbours."""
-    before = (slice(None),) * dim
-    total = field[(*before, slice(0, None, count))]
-    for start in range(1, count):
-        total = total + field[(*before, slice(start, None, count))]
-    return total
+    blocks: Tensor = field.unflatten(dim, (field.shape[dim] // count, count))
+    return blocks.sum(dim + 1)

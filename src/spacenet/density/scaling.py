@@ -1,11 +1,15 @@
 """How features are brought to a common scale before classes are described in them; fixed by the first task."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from spacenet.sections import check_finite, check_shapes
+
+WHAT = "the features' scale"
 RIDGE = 0.1
 """Part of the mean variance that is added to every direction before whitening: small ones are not blown up."""
 
@@ -39,6 +43,13 @@ class Scaling:
     @classmethod
     def load(cls, tensors: Mapping[str, Tensor]) -> "Scaling":
         return cls(tensors["mean"].clone(), tensors["factor"].clone())
+
+    @staticmethod
+    def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
+        """Raise `ValueError` if this is no scale of features of so many dimensions."""
+        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # one number where nothing varied
+        check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, WHAT)
+        check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, WHAT)
 
 
 def scaled(values: Mapping[str, Tensor], h: Tensor) -> Tensor:

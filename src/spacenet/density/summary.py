@@ -1,5 +1,6 @@
 """The summary of one class: a few Gaussians, each with its mean and the few directions in which it varies most."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
@@ -7,7 +8,9 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.density.clusters import clusters
+from spacenet.sections import check_finite, check_shapes
 
+WHAT = "the classes' summaries"
 OVERSAMPLING, ROUNDS = 8, 4
 """Directions more than asked for, and rounds, while the leading ones are sought."""
 
@@ -48,6 +51,21 @@ class Summary:
     def load(cls, tensors: Mapping[str, Tensor]) -> "Summary":
         """Take back what `tensors` gave."""
         return cls(**{field.name: tensors[field.name].clone() for field in fields(cls)})
+
+    @staticmethod
+    def check(tensors: Mapping[str, Tensor], classes: int, components: int, directions: int, dimensions: int) -> None:
+        """Raise `ValueError` if these are not the stacked summaries of so many classes."""
+        each = (classes, components)
+        shapes: dict[str, tuple[int, ...]] = {
+            "weight": each,
+            "mean": (*each, dimensions),
+            "spread": (*each, directions),
+        }
+        check_shapes(tensors, {**shapes, "direction": (*each, directions, dimensions), "rest": each}, WHAT)
+        check_finite(tensors, {"mean": -math.inf, "spread": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
+        weight = tensors["weight"]
+        if not bool((weight <= 0).all() & (weight > -math.inf).any(1).all()):
+            raise ValueError(f"{WHAT}: weight has values that are not possible")
 
     def sample(self, count: int, rng: Generator) -> Tensor:
         """So many samples that such a class could have, (count, d)."""

@@ -37,7 +37,7 @@ class Benchmark:
         """The same for another network than the paper's: nobody has searched for its space, so it is a guess."""
         if net == self.base.get("net", {}).get("net", MLP):
             return self
-        return replace(self, base={**self.base, "net": {"net": net}}, space=_ANY)
+        return replace(self, base={**self.base, "net": {"net": net}}, space=_ANY, density={})
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
@@ -63,6 +63,21 @@ _SMALL_CNN_ICIFAR = {
     "silent_outputs": 0,
 }
 _WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "silent_outputs": 0}
+# For spacenet-density, whose features are those of the first task: it gets more of the space and is learned longer.
+_FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
+_DENSITY_SMALL_CNN = {
+    "options": _FEATURES
+    | {"first_selected": [0, 0, 0, 0, 300], "first_connections": [0.4], "connections": [0.1, 0.1, 0.1, 0.1, 0.1, 0.15]},
+    "training": {"first_epochs": 60, "schedule": "cosine"},
+}
+_DENSITY_10_100 = merged(
+    _DENSITY_SMALL_CNN,
+    {"options": {"connections": [0.07, 0.07, 0.07, 0.07, 0.07, 0.12]}, "training": {"first_epochs": 25}},
+)
+_DENSITY_WRN = {
+    "options": _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"},
+    "training": {"first_epochs": 30, "schedule": "cosine"},
+}
 _EXPANDED = {"connections": [0.12, 0.165, 0.12, 0.12, 0.12, 0.12], "expand": "6:conv2=8,conv3=8"}
 _CIFAR_TRAINING = {"epochs": 20, "batch_size": 64, "learning_rate": 0.1, "augment": "crop-flip"}
 _SMALL_CNN = {"net": {"net": "small-cnn"}, "data": {"centering": 0.0}, "training": _CIFAR_TRAINING}
@@ -120,13 +135,15 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
             rewire_fraction=0.5,
         )
     },
-    "split-cifar-10": {"small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3)},
+    "split-cifar-10": {
+        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN)
+    },
     "icifar-100": {
-        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3),
-        "wrn-28-10": Benchmark(_WIDE_RESNET, _WRN, rewire_fraction=0.3),
+        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN),
+        "wrn-28-10": Benchmark(_WIDE_RESNET, _WRN, rewire_fraction=0.3, density=_DENSITY_WRN),
     },
     "cifar-10-100": {
-        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3),
+        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_10_100),
         "expanded": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100 | _EXPANDED, rewire_fraction=0.3),
     },
 }

@@ -124,6 +124,10 @@ class BarWatch(LineWatch):
         text += f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1f} %"
         self._progress.update(self._bar, description=text, refresh=True)
 
+    def task(self, record: Record) -> None:
+        super().task(record)
+        self._progress.update(self._bar, completed=len(record.matrix))
+
     def end(self, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None:

@@ -25,6 +25,9 @@ from spacenet.methods.rehearsal.dgr import DGR
 from spacenet.methods.rehearsal.er import ER
 from spacenet.methods.rehearsal.icarl import ICaRL
 from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.methods.statistical.fecam import FeCAM
+from spacenet.methods.statistical.gaussian import Gaussian
+from spacenet.methods.statistical.slda import SLDA
 
 GROUP = "spacenet.methods"
 """Packages that bring methods name them in this entry-point group."""
@@ -41,6 +44,9 @@ METHODS: dict[str, type[Method]] = {
         DGR,
         ICaRL,
         SpaceNetRehearsal,
+        Gaussian,
+        SLDA,
+        FeCAM,
         DEN,
         PackNet,
         Piggyback,

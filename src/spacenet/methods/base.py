@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
+from spacenet.density.densities import Kept
 from spacenet.methods.ranges import Between, Range
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
@@ -74,7 +75,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     strategy: ClassVar[str]
-    """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables."""
+    """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables, or Statistical."""
     reference: ClassVar[str] = ""
     """Authors, title, where and when: the paper that the method comes from."""
     settings_from: ClassVar[str] = ""
@@ -134,7 +135,8 @@ class Method(ABC):
         optimizer.step()
 
     def epochs(self, planned: int) -> int:
-        """How many epochs the task takes; more than planned where a method trains in several phases."""
+        """How many epochs the task takes: more than planned where a method trains in several phases, and none where
+        it trains nothing; then `end_task` follows `begin_task`."""
         return planned
 
     def begin_epoch(self, epoch: int) -> None:
@@ -183,6 +185,11 @@ class Method(ABC):
         """All that is kept between tasks, besides the memory of old samples."""
         return {**self.network(), **self.extra()}
 
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` if `extra` could not have given this, for the network that the method has already."""
+        if extra:
+            raise ValueError(f"unknown content ({', '.join(sorted(extra)[:3])})")
+
     @abstractmethod
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `model` gave."""
@@ -196,6 +203,10 @@ class Method(ABC):
         """Go on in the middle of a task: like `begin_task`, with what `task_state` gave."""
 
     # Being measured
+
+    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+        """What is kept of each class besides the network, of methods that describe classes."""
+        return None
 
     def parameters_kept(self) -> int:
         """How many trained numbers the network has in the end."""

@@ -7,6 +7,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from spacenet.density.densities import Kept
 from spacenet.deploy.answers import readable
 from spacenet.deploy.inspection import Inspection
 from spacenet.report.tables import bytes_text, table
@@ -14,6 +15,7 @@ from spacenet.space.forecast import LIMIT
 
 SHOWN = 20
 """Labels that are listed; of more only the first ones."""
+NOUNS = {"edges": "edges of images", "features": "features of the first task"}
 NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
 
 
@@ -64,7 +66,16 @@ def _model_table(found: Inspection) -> Table:
         ["classes", f"{len(found.classes)}: {labels_text(found.classes)}"],
         ["space", left_text(found.tasks_left)],
     ]
+    if found.kept_of_classes is not None:
+        rows.insert(-1, ["kept of classes", _kept(found.kept_of_classes)])
     return _pairs("The model", rows)
+
+
+def _kept(kept: Kept) -> str:
+    number = "1 Gaussian" if kept.gaussians == 1 else f"{kept.gaussians} Gaussians"
+    directions = "1 direction" if kept.directions == 1 else f"{kept.directions} directions"
+    each = f"{number} × {directions} on {kept.dimensions:,} {NOUNS.get(kept.representation, kept.representation)}"
+    return f"{each}: {kept.floats:,} numbers for each class, {bytes_text(kept.bytes)} in all"
 
 
 def _training(settings: Mapping[str, Any]) -> str:
@@ -95,12 +106,13 @@ def _tasks_table(found: Inspection) -> Table:
 
 def _sizes_table(found: Inspection) -> Table:
     sizes = found.sizes
+    besides = ", and what is kept of classes" if found.kept_of_classes else ""
     numbers = f", {found.weights:,} weights" if found.weights != found.connections else ""
     rows = [
         ["file", f"{bytes_text(sizes.file)}, {sizes.per_connection:.1f} bytes per connection"],
         ["connections", f"{found.connections:,}{numbers}"],
-        ["to predict", f"{bytes_text(sizes.packed)} (the network without what is not used)"],
-        ["to learn on", f"{bytes_text(sizes.ledger)} (who owns what)"],
+        ["to predict", f"{bytes_text(sizes.packed)} (the network without what is not used{besides})"],
+        ["to learn on", f"{bytes_text(sizes.ledger)} (who owns what{besides})"],
         ["for comparison", f"{bytes_text(sizes.dense)} (all weights of the network, were it dense)"],
     ]
     return _pairs("Sizes", rows)

@@ -38,10 +38,11 @@ def spread_text(center: float | None = None, sd: float | None = None) -> str:
 
 
 def run_report(metrics: Metrics) -> RenderableType:
-    """The accuracy matrix, the space and the summary of one run."""
+    """The accuracy matrix, the space where there is one, and the summary of one run."""
     if not metrics["tasks_learned"]:
         return Text("No task was learned.")
-    return Group(matrix_table(metrics), space_table(metrics), summary_table(metrics))
+    space = [space_table(metrics)] if metrics["layers"] else []
+    return Group(matrix_table(metrics), *space, summary_table(metrics))
 
 
 def matrix_table(metrics: Metrics) -> Table:

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from spacenet.sections import check_finite, check_shapes
 from spacenet.space.ledger import FREE, Ledger
+
+WHAT = "the first view of the network"
 
 
 def unit_values(ledger: Ledger) -> dict[str, Tensor]:
@@ -23,3 +26,22 @@ def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
             view.state[population.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
     view.connections = {name: held[held.owner < tasks] for name, held in ledger.connections.items()}
     return view
+
+
+def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[str, Tensor]) -> None:
+    """Raise `ValueError` if `unit_values` could not have given this after so many tasks of so many classes."""
+    blueprint = ledger.blueprint
+    lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: classes}
+    for population in blueprint.hidden:
+        lengths[population.name] = next((units[key].numel() for key in population.keys() if key in units), 0)
+        if not population.size <= lengths[population.name] <= ledger.size(population.name):
+            raise ValueError(f"{WHAT}: {population.name} cannot have had so many units")
+    least = {key: kind.least for population in blueprint.populations for key, kind in population.keys().items()}
+    shapes = {key: (lengths[population.name],) for population in blueprint.populations for key in population.keys()}
+    check_shapes(units, shapes, WHAT)
+    check_finite(units, least, WHAT)
+    for link in blueprint.links:
+        held = ledger.connections[link.name]
+        seen = held[held.owner < tasks]
+        if bool((seen.source >= lengths[link.source]).any() | (seen.target >= lengths[link.target]).any()):
+            raise ValueError(f"{WHAT}: {link.name} has a connection of a unit that was not there yet")

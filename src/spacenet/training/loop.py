@@ -60,10 +60,13 @@ def learn_task(
         method.begin_task(task, data)
     else:
         method.resume_task(task, data, start.task_state)
+    epochs = method.epochs(settings.epochs_of(task.index))
+    if not epochs:  # nothing is trained
+        method.end_task(task)
+        return
     optimizer = make_optimizer(method, settings)
     if start is not None:
         load_optimizer(optimizer, start.optimizer)
-    epochs = method.epochs(settings.epochs_of(task.index))
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
@@ -85,11 +88,17 @@ def learn_task(
                 "A smaller --learning-rate usually helps."
             )
         on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * right), optimizer)
-    for number in range(epochs, epochs + settings.settling if method.statistics() else epochs):
+    if method.statistics():
+        _settle(step, task, epochs, settings)
+    method.end_task(task)
+
+
+def _settle(step: Step, task: Task, epochs: int, settings: TrainingSettings) -> None:
+    """Let batch norm's statistics follow the final weights."""
+    for number in range(epochs, epochs + settings.settling):
         for rows in _batches(step, task, number, settings):
             step.settle(rows)
-        hardware.average(method.statistics())
-    method.end_task(task)
+        step.hardware.average(step.method.statistics())
 
 
 def training_data(

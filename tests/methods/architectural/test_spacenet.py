@@ -225,3 +225,18 @@ def test_uneven_tasks() -> None:
     method.check(stream)
     learn(method, stream)
     assert method.predict(stream[0].test.x).shape[1] == 6
+
+
+def test_the_first_task_may_get_more_of_the_space() -> None:
+    method = spacenet(first_selected=(20,), first_reserved=(9,), first_connections=(90, 80, 20))
+    stream = small_stream()
+    assert method.check(stream) == []
+    learn(method, stream[:2])
+    counts = [held.owner.bincount().tolist() for held in method.ledger.connections.values()]
+    assert counts == [[90, 40], [80, 40], [20, 16]]
+    assert [int((method.ledger.state["hidden1"] == task).sum()) for task in (0, 1)] == [9, 5]
+
+
+def test_a_large_first_task_is_counted_when_the_space_is_foretold() -> None:
+    method = spacenet(first_selected=(30,), first_reserved=(25,))
+    assert method.check(small_stream()) == ["the space holds 1 of the stream's 3 tasks with these settings"]

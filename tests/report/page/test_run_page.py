@@ -88,6 +88,14 @@ def test_a_method_without_a_space_has_a_page(comparison_folder: Path) -> None:
     assert page.sections[0].exhibits
 
 
+def test_a_method_without_a_network_and_without_epochs_has_a_page(tmp_path: Path) -> None:
+    create_folder(config(tmp_path, "gaussian"), tmp_path / "run")
+    Run(tmp_path / "run").execute()
+    page = make_page([tmp_path / "run"])
+    assert "one after another, without a network. Asked" in page.lead
+    assert page.sections[0].exhibits
+
+
 def test_another_run_beside_it(comparison_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, other = (comparison_folder / name / "seed-0" for name in ("spacenet", "static-sparse"))
     seen: list[RunFacts | None] = []

@@ -15,18 +15,19 @@ from torch import Tensor
 
 from spacenet.density import densities
 from spacenet.density.combination import combined
+from spacenet.density.densities import Kept
 from spacenet.errors import SettingsError
 from spacenet.methods.base import PREDICT_BATCH, MethodSettings
 from spacenet.methods.ranges import Between, Range
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.methods.shared.summarised import FIXED, Kind, SummarySettings, features, fixed_kind, new_densities
-from spacenet.sections import in_section, section
+from spacenet.sections import check_sections, in_section, section
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint, Values
 from spacenet.space.pack import Pack, pack
 from spacenet.space.predictor import Predictor
-from spacenet.space.view import as_of, unit_values
-from spacenet.streams.stream import Stream, Task
+from spacenet.space.view import as_of, check_unit_values, unit_values
+from spacenet.streams.stream import Task
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,13 @@ class SpaceNetDensity(AdaptiveMethod):
         kind = self.settings.representation
         return kind == "features" or (kind == "auto" and self.blueprint.convolves)
 
-    def check(self, stream: Stream) -> list[str]:
-        if not self._learns_features():
-            fixed_kind(self.settings.representation, stream.input_shape)
-        return super().check(stream)
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
+        self._kind(shape)
+        super().check_inputs(shape)
+
+    def _kind(self, shape: tuple[int, ...]) -> Kind:
+        """What classes are described on, for samples of this shape."""
+        return "features" if self._learns_features() else fixed_kind(self.settings.representation, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
@@ -102,24 +106,38 @@ class SpaceNetDensity(AdaptiveMethod):
     def _represent(self, view: Values, x: Tensor) -> Tensor:
         if self._learns_features():
             return features(self.blueprint, self.blueprint.forward, view, x)
-        return FIXED[fixed_kind(self.settings.representation, tuple(x.shape[1:]))](x)
+        return FIXED[self._kind(tuple(x.shape[1:]))](x)
 
     def predictor(self) -> Predictor:
         network, known, settings = self.packed(), self.densities.values(), self.settings
         tasks = self.classes[: self.tasks_learned]
-        values = in_section("network", network.values) | in_section("view", self._seen())
+        counts = settings.network_weight > 0
+        values = in_section("network", network.values if counts else {}) | in_section("view", self._seen())
         values |= in_section("density", {name: value.to(self.device) for name, value in known.items()})
 
         def forward(values: Values, x: Tensor) -> Tensor:
             h = self._represent(section(values, "view"), x)
             fit = densities.scores(section(values, "density"), h, settings.shrinkage)
-            answer = network.forward(section(values, "network"), x)
+            answer = network.forward(section(values, "network"), x) if counts else None
             return combined(fit, answer, tasks, settings.sharpness, settings.network_weight)
 
         return Predictor(forward, values)
 
     def extra(self) -> dict[str, Tensor]:
         return {**in_section("density", self.densities.tensors()), **in_section("view", self.units)}
+
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        check_sections(extra, "density", *(["view"] if self._learns_features() else []))
+        view: Values = {}
+        if self._learns_features():
+            units = section(extra, "view")
+            check_unit_values(self.ledger, 1, len(self.classes[0]), units)
+            view = pack(as_of(self.ledger, 1, units)).values
+        none = self._represent(view, torch.zeros(0, *input_shape))  # shows the dimension, and costs no memory
+        self.densities.check(section(extra, "density"), sum(map(len, self.classes)), none.shape[1])
+
+    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+        return self.densities.kept(self._kind(input_shape), sum(values.nbytes for values in self.units.values()))
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         super().load_model(tensors)

@@ -156,13 +156,17 @@ class SparseMethod(Method):
         self.plan.check(self.ledger, len(stream))
         for task in stream:
             check(self.ledger, self.demand(len(task.classes), first=task.index == 0), len(task.classes))
-        if self.settings.rotations != "none":
-            check_turns(stream.input_shape)
+        self.check_inputs(stream.input_shape)
         fit = self._fitting(len(stream[0].classes))
         grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
         if fit is not None and fit < len(stream) and not grows:
             return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
         return []
+
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
+        """Raise `SettingsError` if the settings cannot work on samples of this shape."""
+        if self.settings.rotations != "none":
+            check_turns(shape)
 
     def _fitting(self, classes: int) -> int | None:
         """How many tasks the units allow; None where units never run out."""

@@ -28,7 +28,7 @@ class SummarySettings(MethodSettings):
     directions: int = 19
     """Directions for each Gaussian in which its variance is kept; in all others it is as in the scale of the first
     task."""
-    shrinkage: float = 0.6
+    shrinkage: float = 0.7
     """How far each covariance is drawn towards the identity: near 0 not at all, 1 all the way."""
 
     def __post_init__(self) -> None:

@@ -94,9 +94,10 @@ def _title(runs: Sequence[RunFacts]) -> str:
 def _lead(facts: RunFacts) -> str:
     tasks = facts.labels
     classes = sum(map(len, tasks))
+    by = f"by a network of the kind {facts.config.net.net}" if facts.metrics["layers"] else "without a network"
     return (
         f"{classes} classes learned in {len(tasks)} {'tasks' if len(tasks) > 1 else 'task'}, one after another, "
-        f"by a network of the kind {facts.config.net.net}. Asked for a class, it is not told the task."
+        f"{by}. Asked for a class, it is not told the task."
     )
 
 

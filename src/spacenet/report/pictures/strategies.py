@@ -7,7 +7,7 @@ from spacenet.report.pictures.picture import colours
 
 BOUND = "Bound"
 """The strategy of methods that only say how low or high one can get."""
-KNOWN = ("Architectural", "Rehearsal", "Regularization", BOUND)
+KNOWN = ("Architectural", "Rehearsal", "Regularization", BOUND, "Statistical")
 SHAPES = "os^DvPX*"
 
 
