@@ -6,7 +6,7 @@ import pytest
 from spacenet.cli import main
 from spacenet.deploy.file import save_model
 from spacenet.deploy.model import Model
-from tests.deploy.support import model
+from tests.deploy.support import density_model, model
 
 
 @pytest.fixture
@@ -45,6 +45,17 @@ def test_it_says_what_there_is(
     for layer in layers[:2]:
         (row,) = (row for row in rows if row[:1] == [layer.name])
         assert (int(row[1]), int(row[4]), int(row[6])) == (layer.units, layer.reserved, layer.connections)
+
+
+def test_it_says_what_is_kept_of_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    save_model(tmp_path / "m", density_model("edges"))
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    out = capsys.readouterr().out
+    assert "2 Gaussians × 3 directions on 128 edges of images: 1,034 numbers for each class, 16.7 KiB in all" in out
+    assert out.count("and what is kept of classes") == 2
 
 
 def test_labels_are_text_and_nothing_else(learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from spacenet.deploy.model import Model, Recipe
 from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
 from spacenet.nets import NetSettings
 from spacenet.training.settings import TrainingSettings
 
@@ -35,4 +36,27 @@ def model(*tasks: list[Any], **options: Any) -> Model:
     learned = new_model(**options)
     for task in tasks or ([0, 1], [2, 3]):
         learned.learn(*blobs(task))
+    return learned
+
+
+DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetSettings, dict[str, Any]]] = {
+    "inputs": (SHAPE, NetSettings(hidden=(30, 30)), {}),
+    "edges": ((8, 8), NetSettings(hidden=(30, 30)), {}),
+    "features": (
+        (1, 8, 8),
+        NetSettings("small-cnn", (8, 8, 10)),
+        {"selected": (4,), "reserved": (2,), "connections": (0.3,)},
+    ),
+}
+"""Models with summaries of classes on each representation: the inputs' shape, the network, settings."""
+
+
+def density_model(kind: str, *tasks: list[Any], **options: Any) -> Model:
+    """A model with summaries on a representation that has learned these tasks; by default two of two classes."""
+    shape, net, own = DENSITY_CASES[kind]
+    settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), "directions": 3, **own, **options}
+    training = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.1)
+    learned = Model(Recipe("spacenet-density", 0, net, training, SpaceNetDensity.Settings(**settings), shape))
+    for task in tasks or ([0, 1], ["cat", "dog"]):
+        learned.learn(*blobs(task, shape=shape))
     return learned

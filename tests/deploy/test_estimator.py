@@ -28,17 +28,19 @@ from tests.deploy.support import blobs
 SMALL: dict[str, Any] = {"hidden": (40, 40), "epochs": 3}
 CHECKS = """
 import json
+import sys
 from sklearn.utils.estimator_checks import check_estimator
 from spacenet import SpaceNetClassifier
-done = check_estimator(SpaceNetClassifier(), on_fail=None, on_skip=None)
+done = check_estimator(SpaceNetClassifier(method=sys.argv[1]), on_fail=None, on_skip=None)
 print(json.dumps([[each["check_name"], each["status"], str(each["exception"])] for each in done]))
 """
 
 
-def test_scikit_learns_own_checks_pass_in_full() -> None:
+@pytest.mark.parametrize("method", ["spacenet", "spacenet-density"])
+def test_scikit_learns_own_checks_pass_in_full(method: str) -> None:
     """In a process of its own: one of them runs only if this variable is set before scipy is imported."""
     done = subprocess.run(
-        [sys.executable, "-c", CHECKS],
+        [sys.executable, "-c", CHECKS, method],
         env={**os.environ, "SCIPY_ARRAY_API": "1"},
         capture_output=True,
         text=True,
@@ -99,6 +101,16 @@ def test_it_learns_unseen_data_with_its_defaults() -> None:
     assert 0 < classifier.space_left_ < 10
 
 
+def test_summaries_of_classes_tell_tasks_apart() -> None:
+    x, y = load_digits(return_X_y=True)
+    classifier = SpaceNetClassifier(method="spacenet-density", epochs=2)
+    for first in range(0, 10, 2):
+        rows = (y == first) | (y == first + 1)
+        classifier.partial_fit(x[rows][:240], y[rows][:240])
+    assert classifier.score(x, y) > 0.95
+    assert classifier.predict_proba(x[:7]).sum(1) == pytest.approx(np.ones(7))
+
+
 def test_labels_of_any_type_may_come_at_any_time_and_again() -> None:
     classifier = SpaceNetClassifier(**SMALL)
     for labels in (["cat", "dog"], ["dog", "eel"], ["fox"]):
@@ -157,6 +169,27 @@ def test_save_and_load_go_on_to_the_bit(tmp_path: Path) -> None:
     assert second.get_params()["hidden"] == (40, 40)
 
 
+def test_its_method_and_the_methods_own_settings_come_back(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"representation": "inputs", "components": 1, "directions": 4, "shrinkage": 0.5}
+    own |= {"sharpness": 0.3, "network_weight": 0.1}
+    first = SpaceNetClassifier(**SMALL, method="spacenet-density", **own).partial_fit(*blobs(["a", "b"]))
+    first.save(tmp_path / "model.safetensors")
+    second = spacenet.load(tmp_path / "model.safetensors")
+    third = pickle.loads(pickle.dumps(first))
+    found = second.get_params()
+    assert found["method"] == "spacenet-density"
+    assert {name: found[name] for name in own} == own
+    assert first.model_.method.extra()["density/classes/spread"].shape == (2, 1, 4)
+    for each in (first, second, third):
+        each.partial_fit(*blobs(["c", "d"]))
+    assert to_bytes(first.model_) == to_bytes(second.model_) == to_bytes(third.model_)
+
+
+def test_a_method_without_rewiring() -> None:
+    classifier = SpaceNetClassifier(**SMALL, method="static-sparse").fit(*blobs([0, 1]))
+    assert classifier.model_.recipe.method == "static-sparse"
+
+
 def test_copies_pickles_and_clones() -> None:
     classifier = SpaceNetClassifier(**SMALL).fit(*blobs([0, 1]))
     x = blobs([0, 1])[0]
@@ -179,6 +212,12 @@ def test_bad_settings_are_named() -> None:
         ({"expected_tasks": 0}, "expected-tasks: 0"),
         ({"net": "magic"}, "no 'magic'"),
         ({"epochs": 0}, "epochs: 0"),
+        ({"method": "magic"}, "no 'magic'"),
+        ({"method": "naive"}, "naive keeps no space; choose"),
+        ({"components": 3}, "components: spacenet has no such setting"),
+        ({"method": "spacenet-density", "components": 0}, "components: 0"),
+        ({"method": "spacenet-density", "representation": "edges"}, "no images that show edges"),
+        ({"method": "spacenet-density", "representation": "magic"}, "representation"),
         ({"rewire_fraction": 2.0}, "rewire-fraction: 2.0"),
     ):
         with pytest.raises(SettingsError, match=message):

@@ -19,11 +19,9 @@ from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.nets import NetSettings
-from spacenet.space.ledger import Ledger
-from spacenet.space.pack import pack
 from spacenet.streams.normalisation import Array, Constants
 from spacenet.training.settings import TrainingSettings
-from tests.deploy.support import blobs, model, new_model
+from tests.deploy.support import DENSITY_CASES, blobs, density_model, model, new_model
 
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])
 NET_CASES = [
@@ -122,17 +120,40 @@ def test_networks_of_feature_maps(
 
 
 @BOTH
+@pytest.mark.parametrize("kind", DENSITY_CASES)
+def test_summaries_of_classes_are_exported_with_the_network(to: str, kind: str, tmp_path: Path) -> None:
+    # Few features count little here, so that probabilities lie between 0 and 1 and there is something to compare.
+    learned = density_model(kind, ["cat", "dog"], ["dog", "fox"], sharpness=0.01)
+    exported = files.export(learned, tmp_path / "model", to)
+    assert exported.max_difference < files.MOST_APART
+    assert [layer.packed for layer in exported.layers] == [
+        len(learned.method.packed().units[layer.name]) for layer in exported.layers
+    ]
+    shape = learned.recipe.input_shape
+    for x in (samples(1, *shape), samples(5, *shape), np.zeros((2, *shape), np.float32)):
+        np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.probabilities(x), atol=2e-5)
+    between = learned.probabilities(samples(50, *shape))
+    assert ((between > 0.05) & (between < 0.95)).any(), "nothing to compare"
+
+
+def test_a_network_that_counts_nothing_is_not_in_the_file(tmp_path: Path) -> None:
+    learned = {weight: density_model("inputs", network_weight=weight) for weight in (0.0, 0.5)}
+    sizes = {weight: files.export(each, tmp_path / "model", "torch").bytes for weight, each in learned.items()}
+    assert sizes[0.0] < sizes[0.5]
+
+
+@BOTH
 def test_a_network_that_computes_something_else_is_not_written(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def tampered(ledger: Ledger) -> Any:
-        packed = pack(ledger)
-        return replace(packed, values=packed.values | {"output.bias": packed.values["output.bias"] + torch.eye(4)[0]})
-
-    monkeypatch.setattr(files, "pack", tampered)
+    learned = model()
+    made = learned.method.predictor()
+    other = made.values | {"output.bias": made.values["output.bias"] + torch.eye(4)[0]}
+    learned.probabilities(samples(1, 8))  # the model itself goes on with what it had
+    monkeypatch.setattr(learned.method, "predictor", lambda: replace(made, values=other))
     (tmp_path / "model").write_text("an earlier export")
     with pytest.raises(SpacenetError, match="computes something else: probabilities differ by up to 0"):
-        files.export(model(), tmp_path / "model", to)
+        files.export(learned, tmp_path / "model", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model").read_text() == "an earlier export"
 

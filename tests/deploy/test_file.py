@@ -3,24 +3,20 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from spacenet.deploy import file
-from spacenet.deploy.encoding import FORMAT, Arrays, encoded
-from spacenet.deploy.file import HEADER, MAX_HEADER, from_bytes, load_model, save_model, to_bytes
+from spacenet.deploy.encoding import FORMAT, Arrays
+from spacenet.deploy.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
 from spacenet.deploy.model import Model
 from spacenet.errors import ModelFileError
 from spacenet.nets import NetSettings
-from tests.deploy.support import blobs, model, new_model
-
-Facts = dict[str, Any]
+from tests.deploy.forging import Change, Facts, forged, put, replaced, say
+from tests.deploy.support import DENSITY_CASES, blobs, density_model, model, new_model
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +24,10 @@ def learned() -> Model:
     return model([0, 1], ["cat", "dog"])
 
 
-def forged(model: Model, change: Callable[[Facts, Arrays], None]) -> bytes:
-    """A file with a right checksum and something else in it."""
-    text, arrays = encoded(model)
-    facts, arrays = json.loads(text), {name: array.copy() for name, array in arrays.items()}
-    change(facts, arrays)
-    text = json.dumps(facts)
-    return bytes(save(arrays, {HEADER: f"{file._checksum(text, arrays)} {text}"}))
+@pytest.fixture(scope="module")
+def described() -> dict[str, Model]:
+    """Models with summaries of classes, by what these are made on."""
+    return {kind: density_model(kind) for kind in DENSITY_CASES}
 
 
 def test_a_round_trip_changes_nothing(learned: Model, tmp_path: Path) -> None:
@@ -85,32 +78,6 @@ def test_a_file_that_cannot_be_written_says_so(learned: Model, tmp_path: Path) -
         save_model(tmp_path / "nowhere" / "model", learned)
 
 
-def _set(key: str, value: Any) -> Callable[[Facts, Arrays], None]:
-    def change(facts: Facts, arrays: Arrays) -> None:
-        *path, last = key.split(".")
-        for part in path:
-            facts = facts[part]
-        facts[last] = value
-
-    return change
-
-
-def _put(name: str, where: Any, value: Any) -> Callable[[Facts, Arrays], None]:
-    def change(facts: Facts, arrays: Arrays) -> None:
-        arrays[name][where] = value
-
-    return change
-
-
-def _replace(name: str, make: Callable[[np.ndarray], np.ndarray | None]) -> Callable[[Facts, Arrays], None]:
-    def change(facts: Facts, arrays: Arrays) -> None:
-        made = make(arrays.pop(name))
-        if made is not None:
-            arrays[name] = made
-
-    return change
-
-
 FIRST = "links/input-hidden1"
 
 
@@ -141,44 +108,44 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
         arrays[f"links/{link}/value"] = np.ones(width, np.float32)
 
 
-CRAFTED: dict[str, tuple[Callable[[Facts, Arrays], None], str]] = {
-    "newer": (_set("format", FORMAT + 1), "newer spacenet, in format 2"),
-    "no format": (_set("format", "1"), "names no format"),
-    "unknown setting": (_set("options.magic", 1), "magic"),
-    "unknown method": (_set("method", "magic"), "magic"),
-    "method without a space": (_set("method", "naive"), "keeps no space"),
-    "unknown net": (_set("net.net", "magic"), "magic"),
-    "absurd width": (_set("net.hidden", [10**15, 30]), "hidden1 is missing or of the wrong size"),
-    "absurd depth": (_set("net.hidden", [1] * 100_000), "more layers"),
-    "absurd residual net": (_set("net", {"net": "wrn-999999994-1", "hidden": []}), "wrn"),
-    "absurd input": (_set("input_shape", [10**12]), "input shape"),
-    "negative input": (_set("input_shape", [-8]), "input shape"),
-    "no input": (_set("input_shape", []), "input shape"),
-    "negative seed": (_set("seed", -1), "seed"),
-    "scale": (_set("scale", float("nan")), "scale"),
-    "no tasks": (_set("tasks", []), "without classes"),
-    "empty task": (_set("tasks", [[0, 1, 2, 3], []]), "without classes"),
-    "class twice": (_set("tasks", [[0, 0], [2, 3]]), "twice"),
-    "another number of classes": (_set("tasks", [[0, 1], [2, 3, 4]]), "output.bias"),
-    "label of another kind": (_set("tasks", [[0, 1], [2, {}]]), "tasks"),
-    "learning rate": (_set("training.learning_rate", -1.0), "learning-rate"),
-    "owner": (_put(f"{FIRST}/rows", (-1, 0), 2), "owner that is not there"),
-    "target": (_put(f"{FIRST}/rows", (-1, 1), 30), "unit that is not there"),
-    "source": (_put(f"{FIRST}/source", 0, 8), "unit that is not there"),
-    "count": (_put(f"{FIRST}/rows", (0, 2), 4_000_000_000), "do not add up"),
-    "order": (_replace(f"{FIRST}/rows", lambda rows: rows[::-1].copy()), "out of order"),
+CRAFTED: dict[str, tuple[Change, str]] = {
+    "newer": (say("format", FORMAT + 1), "newer spacenet, in format 2"),
+    "no format": (say("format", "1"), "names no format"),
+    "unknown setting": (say("options.magic", 1), "magic"),
+    "unknown method": (say("method", "magic"), "magic"),
+    "method without a space": (say("method", "naive"), "keeps no space"),
+    "unknown net": (say("net.net", "magic"), "magic"),
+    "absurd width": (say("net.hidden", [10**15, 30]), "hidden1 is missing or of the wrong size"),
+    "absurd depth": (say("net.hidden", [1] * 100_000), "more layers"),
+    "absurd residual net": (say("net", {"net": "wrn-999999994-1", "hidden": []}), "wrn"),
+    "absurd input": (say("input_shape", [10**12]), "input shape"),
+    "negative input": (say("input_shape", [-8]), "input shape"),
+    "no input": (say("input_shape", []), "input shape"),
+    "negative seed": (say("seed", -1), "seed"),
+    "scale": (say("scale", float("nan")), "scale"),
+    "no tasks": (say("tasks", []), "without classes"),
+    "empty task": (say("tasks", [[0, 1, 2, 3], []]), "without classes"),
+    "class twice": (say("tasks", [[0, 0], [2, 3]]), "twice"),
+    "another number of classes": (say("tasks", [[0, 1], [2, 3, 4]]), "output.bias"),
+    "label of another kind": (say("tasks", [[0, 1], [2, {}]]), "tasks"),
+    "learning rate": (say("training.learning_rate", -1.0), "learning-rate"),
+    "owner": (put(f"{FIRST}/rows", (-1, 0), 2), "owner that is not there"),
+    "target": (put(f"{FIRST}/rows", (-1, 1), 30), "unit that is not there"),
+    "source": (put(f"{FIRST}/source", 0, 8), "unit that is not there"),
+    "count": (put(f"{FIRST}/rows", (0, 2), 4_000_000_000), "do not add up"),
+    "order": (replaced(f"{FIRST}/rows", lambda rows: rows[::-1].copy()), "out of order"),
     "twice": (_twice, "add up|twice"),
-    "NaN weight": (_put(f"{FIRST}/value", 0, np.nan), "not a number"),
-    "infinite bias": (_put("units/hidden1.bias", 0, np.inf), "not possible"),
-    "NaN mean": (_put("normalisation/mean", 0, np.nan), "normalisation"),
-    "no spread": (_put("normalisation/std", 0, 0.0), "spread"),
-    "state": (_put("state/hidden1", 0, 2), "reserved by a task"),
-    "state below": (_put("state/hidden1", 0, -2), "reserved by a task"),
+    "NaN weight": (put(f"{FIRST}/value", 0, np.nan), "not a number"),
+    "infinite bias": (put("units/hidden1.bias", 0, np.inf), "not possible"),
+    "NaN mean": (put("normalisation/mean", 0, np.nan), "normalisation"),
+    "no spread": (put("normalisation/std", 0, 0.0), "spread"),
+    "state": (put("state/hidden1", 0, 2), "reserved by a task"),
+    "state below": (put("state/hidden1", 0, -2), "reserved by a task"),
     "reserved before": (lambda facts, arrays: arrays["state/hidden1"].fill(0), "reserved before"),
-    "missing": (_replace("state/hidden2", lambda array: None), "state/hidden2 is missing"),
-    "short": (_replace("units/hidden1.bias", lambda array: array[:-1].copy()), "wrong size"),
-    "another type": (_replace(f"{FIRST}/value", lambda array: array.astype(np.float64)), "wrong size"),
-    "more dimensions": (_replace(f"{FIRST}/source", lambda array: array[None].copy()), "wrong size"),
+    "missing": (replaced("state/hidden2", lambda array: None), "state/hidden2 is missing"),
+    "short": (replaced("units/hidden1.bias", lambda array: array[:-1].copy()), "wrong size"),
+    "another type": (replaced(f"{FIRST}/value", lambda array: array.astype(np.float64)), "wrong size"),
+    "more dimensions": (replaced(f"{FIRST}/source", lambda array: array[None].copy()), "wrong size"),
     "unknown content": (lambda facts, arrays: arrays.update(magic=np.zeros(3)), "magic"),
     "far apart": (_far_apart, "far apart"),
 }
@@ -231,17 +198,20 @@ def test_a_flipped_bit_of_a_weight_is_found(learned: Model, tmp_path: Path) -> N
         from_bytes(bytes(content))
 
 
-def test_ten_thousand_corruptions_do_no_harm(learned: Model, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "times"), [("", 10_000), ("inputs", 1_000), ("features", 1_000)])
+def test_thousands_of_corruptions_do_no_harm(
+    kind: str, times: int, learned: Model, described: dict[str, Model], tmp_path: Path
+) -> None:
     """In a process of its own, so that its memory can be measured."""
     path = tmp_path / "model.safetensors"
-    save_model(path, learned)
+    save_model(path, described[kind] if kind else learned)
     script = Path(__file__).with_name("corruptions.py")
     done = subprocess.run(
-        [sys.executable, script, path, "10000"], capture_output=True, text=True, timeout=100, check=False
+        [sys.executable, script, path, str(times)], capture_output=True, text=True, timeout=100, check=False
     )
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
-    assert figures["refused"] + figures["identical"] == 10_000
-    assert figures["refused"] > 9_000
+    assert figures["refused"] + figures["identical"] == times
+    assert figures["refused"] > 0.9 * times
     assert figures["slowest_seconds"] < 1
     assert figures["megabytes"] < 500

@@ -6,6 +6,7 @@ import json
 import pytest
 import torch
 
+from spacenet.density.densities import Kept
 from spacenet.deploy.file import to_bytes
 from spacenet.deploy.inspection import LayerSpace, TaskSpace, inspect_model
 from spacenet.deploy.model import Model, Recipe
@@ -14,6 +15,7 @@ from spacenet.nets import NetSettings
 from spacenet.space.ledger import Connections
 from spacenet.streams.normalisation import Constants, Normalisation
 from spacenet.training.settings import TrainingSettings
+from tests.deploy.support import density_model
 from tests.deploy.support import model as learned_model
 
 
@@ -71,6 +73,33 @@ def test_the_sizes() -> None:
     assert sizes.packed == 4 * (3 * 3 + 3 * 2 + 2 * 4 + 3 + 2 + 4)
     # A connection takes two numbers of 32 bits for its ends, 16 bits for the owner, 32 for the value.
     assert sizes.ledger == 13 * (4 + 4 + 2 + 4) + 2 * (3 + 5 + 3 + 4) + 4 * (5 + 3 + 4)
+
+
+def test_what_is_kept_of_classes() -> None:
+    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with a spread."""
+    model = density_model("inputs")
+    size = len(to_bytes(model))
+    found = inspect_model(model, size)
+    floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
+    kept = 4 * (4 * floats + 8 + 1)
+    assert found.kept_of_classes == Kept("inputs", 8, 2, 3, floats, kept)
+    connections, network = found.connections, sum(value.nbytes for value in model.method.packed().values.values())
+    assert found.sizes.per_connection == (size - kept) / connections
+    assert found.sizes.ledger == sum(value.nbytes for value in model.method.network().values()) + kept
+    # To predict, every Gaussian is a number, a mean, directions, a number for each of these; and there is the scale.
+    assert found.sizes.packed == network + 4 * (4 * 2 * (1 + 8 + 3 * 8 + 3) + 8 + 1)
+
+
+def test_what_features_are_looked_at_with_is_kept_too() -> None:
+    model = density_model("features")
+    kept = inspect_model(model, 1).kept_of_classes
+    assert kept is not None
+    assert (kept.representation, kept.bytes) == ("features", model.method.extra_bytes())
+    assert json.loads(json.dumps(dataclasses.asdict(inspect_model(model, 1))))["kept_of_classes"]["gaussians"] == 2
+
+
+def test_of_other_models_nothing_is_kept_of_classes() -> None:
+    assert inspect_model(by_hand(), 1).kept_of_classes is None
 
 
 def test_what_is_left_is_what_the_model_says() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import torch
 from torch import Generator, Tensor
 
 from spacenet.density import discriminant
@@ -46,6 +47,13 @@ class Densities:
         z = scaled(self.scaling.tensors(), h)
         new = [Summary.of(z[y == number], self.components, self.directions, rng) for number in classes]
         self.classes = Summary.joined(self.classes, new)
+
+    def sample(self, each: int, rng: Generator) -> Tensor:
+        """So many features of each class as its samples could have, one class after the other, (classes · each, d)."""
+        assert self.scaling is not None, "no class was entered"
+        assert self.classes is not None
+        drawn = [one.sample(each, rng) for one in self.classes.apart()]
+        return self.scaling.undone(torch.cat(drawn))
 
     def values(self) -> dict[str, Tensor]:
         """What `scores` computes with."""

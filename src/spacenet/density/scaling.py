@@ -37,6 +37,10 @@ class Scaling:
         values, vectors = torch.linalg.eigh(covariance)
         return cls(means.mean(0), (vectors / values.sqrt() @ vectors.T).float())
 
+    def undone(self, z: Tensor) -> Tensor:
+        """The features that `scaled` made z of."""
+        return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
+
     def tensors(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "factor": self.factor}
 

@@ -43,6 +43,13 @@ class Summary:
         parts = [*(summary.tensors() for summary in before), *stacked]
         return cls(**{field.name: torch.cat([part[field.name] for part in parts]) for field in fields(cls)})
 
+    def apart(self) -> list["Summary"]:
+        """The summaries that `joined` put together."""
+        return [
+            Summary(**{name: part[number] for name, part in self.tensors().items()})
+            for number in range(len(self.weight))
+        ]
+
     def tensors(self) -> dict[str, Tensor]:
         """The parts by name, for a file."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -68,11 +75,11 @@ class Summary:
             raise ValueError(f"{WHAT}: weight has values that are not possible")
 
     def sample(self, count: int, rng: Generator) -> Tensor:
-        """So many samples that such a class could have, (count, d)."""
+        """So many samples that such a class could have, (count, d). They vary along the directions alone: noise in all
+        others would be the first thing that one knows them by."""
         which = torch.multinomial(self.weight.exp(), count, replacement=True, generator=rng)
         along = torch.randn(count, self.spread.shape[1], generator=rng) * self.spread[which].sqrt()
-        around = torch.randn(count, self.mean.shape[1], generator=rng) * self.rest[which, None].sqrt()
-        return self.mean[which] + (along[:, None] @ self.direction[which])[:, 0] + around
+        return self.mean[which] + (along[:, None] @ self.direction[which])[:, 0]
 
 
 def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:

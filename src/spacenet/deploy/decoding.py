@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spacenet import __version__
-from spacenet.deploy.encoding import FORMAT, Arrays, Facts, source_type
+from spacenet.deploy.encoding import EXTRA, FORMAT, Arrays, Facts, source_type
 from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import ModelFileError, SpacenetError
 from spacenet.methods import method_named
@@ -44,6 +44,7 @@ def decoded(text: str, arrays: Arrays) -> Model:
         model.method.tasks_learned = len(tasks)
         model.method.classes = [range(a, b) for a, b in pairwise(accumulate(map(len, tasks), initial=0))]
         _check_packed(model.method.ledger)
+        _take_extra(model, arrays)
         return model
 
 
@@ -112,7 +113,8 @@ def _check_sizes(blueprint: Blueprint, arrays: Arrays, outputs: int) -> None:
         _expect_array(arrays, value, np.float32, (count, *link.kernel))
         _expect(rows in arrays and arrays[rows].ndim == 2, f"{rows} is missing or of the wrong size")
         _expect_array(arrays, rows, np.uint32, (len(arrays[rows]), 3))
-    _expect(names == set(arrays), f"unknown content ({', '.join(sorted(set(arrays) - names)[:3])})")
+    unknown = {name for name in arrays if not name.startswith(EXTRA)} - names
+    _expect(not unknown, f"unknown content ({', '.join(sorted(unknown)[:3])})")
 
 
 def _expect_array(arrays: Arrays, name: str, kind: Any, shape: tuple[int, ...]) -> None:
@@ -173,6 +175,19 @@ def _check_packed(ledger: Ledger) -> None:
     held = sum(connections.value.numel() for connections in ledger.connections.values())
     most = max(MAX_PACKED, SPARSEST * held)
     _expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
+
+
+def _take_extra(model: Model, arrays: Arrays) -> None:
+    """Give the method what it keeps besides its connections, once it has found nothing wrong with it."""
+    held = {name.removeprefix(EXTRA): array for name, array in arrays.items() if name.startswith(EXTRA)}
+    _expect(all(array.dtype == np.float32 for array in held.values()), "summaries that are not made of numbers")
+    extra, method = {name: torch.from_numpy(array) for name, array in held.items()}, model.method
+    try:
+        method.check_extra(extra, model.recipe.input_shape)
+    except ValueError as error:
+        raise ModelFileError(f"not a model that can be used: {error}") from error
+    if extra:
+        method.load_model({**method.network(), **extra})
 
 
 def _expect(holds: bool, otherwise: str) -> None:

@@ -1,7 +1,8 @@
 """What a model file holds: facts as one JSON text, and arrays in about as many bytes as the connections need.
 
 Connections are sorted by owner, target and source. Each link has a table of rows (owner, target, how many), and for
-each connection its source, in as few bytes as the number of sources needs, and its value.
+each connection its source, in as few bytes as the number of sources needs, and its value. What a method keeps besides
+its connections, such as summaries of classes, stands under extra/ as it is.
 """
 
 import json
@@ -21,6 +22,7 @@ from spacenet.streams.normalisation import Array
 from spacenet.training.settings import TrainingSettings
 
 FORMAT = 1
+EXTRA = "extra/"
 Arrays = dict[str, Array]
 
 
@@ -68,8 +70,9 @@ def encoded(model: Model) -> tuple[str, Arrays]:
     arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}
     for link in ledger.blueprint.links:
         arrays |= _columns(link, ledger)
+    arrays |= {EXTRA + name: held.numpy() for name, held in model.method.extra().items()}
     text = json.dumps(to_plain(facts), sort_keys=True)
-    return text, {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}
 
 
 def _columns(link: Link, ledger: Ledger) -> Arrays:

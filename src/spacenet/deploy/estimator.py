@@ -1,5 +1,6 @@
 """`SpaceNetClassifier`: a scikit-learn estimator that gains classes call by call."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spacenet.deploy.file import from_bytes, load_model, save_model, to_bytes
-from spacenet.deploy.model import Model, Recipe
+from spacenet.deploy.model import Model, Recipe, method_to_use
 from spacenet.errors import SettingsError
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.shared.sparse import SparseSettings
 from spacenet.nets import MLP, SMALL_CNN, NetSettings
 from spacenet.plain_settings import from_plain
 from spacenet.space.expansion import AUTO
@@ -23,6 +24,8 @@ from spacenet.training.loop import Epoch
 from spacenet.training.settings import TrainingSettings
 
 Several = Sequence[float] | float | None
+SUMMARIES = ("representation", "components", "directions", "shrinkage", "sharpness", "network_weight")
+"""Parameters of methods that keep a summary of each class."""
 STEPS, LEAST_EPOCHS, MOST_EPOCHS = 600, 4, 100
 
 
@@ -34,6 +37,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
+    method : "spacenet", "spacenet-density" or "static-sparse"
+        How it learns. "spacenet-density" also keeps a small statistical summary of each class, to tell tasks apart.
     net : "auto", "mlp", "small-cnn", "resnet-18" or "wrn-DEPTH-WIDTH"
         The network. "auto" takes the small CNN for images of shape (n, c, h, w), else the MLP.
     hidden : sequence of int, optional
@@ -44,6 +49,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What to do when the network has no room for a task: raise `SpaceFull`, or add units.
     selected, reserved, connections, silent_outputs, unused_first, rewire_fraction : optional
         What a task may use of the network, as `spacenet run --help` explains it.
+    representation, components, directions, shrinkage, sharpness, network_weight : optional
+        What "spacenet-density" keeps of each class and how it counts, as `spacenet run --help` explains it.
     epochs, batch_size, learning_rate, momentum, weight_decay, optimizer, augment, settling
         How a task is trained. By default as many epochs as make about 600 steps with the first task (4 to 100); the
         learning rate is 0.02 for the MLP and 0.1 for others.
@@ -77,6 +84,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
+        method: str = "spacenet",
         net: str = "auto",
         hidden: Sequence[int] | None = None,
         expected_tasks: int = 5,
@@ -87,6 +95,12 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         silent_outputs: int | None = None,
         unused_first: bool = True,
         rewire_fraction: float = 0.3,
+        representation: Literal["auto", "inputs", "edges", "features"] | None = None,
+        components: int | None = None,
+        directions: int | None = None,
+        shrinkage: float | None = None,
+        sharpness: float | None = None,
+        network_weight: float | None = None,
         epochs: int | None = None,
         batch_size: int = 32,
         learning_rate: float | None = None,
@@ -105,9 +119,12 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = 0,
         verbose: bool = False,
     ) -> None:
+        self.method = method
         self.net, self.hidden, self.expected_tasks, self.when_full = net, hidden, expected_tasks, when_full
         self.selected, self.reserved, self.connections = selected, reserved, connections
         self.silent_outputs, self.unused_first, self.rewire_fraction = silent_outputs, unused_first, rewire_fraction
+        self.representation, self.components, self.directions = representation, components, directions
+        self.shrinkage, self.sharpness, self.network_weight = shrinkage, sharpness, network_weight
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.momentum, self.weight_decay, self.optimizer = momentum, weight_decay, optimizer
         self.augment, self.settling = augment, settling
@@ -140,25 +157,37 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         image = x.ndim == 4
         name = (SMALL_CNN if image else MLP) if self.net == "auto" else self.net
         net = from_plain(NetSettings, {"net": name, "hidden": _listed(self.hidden or ())})
-        given = {"selected": self.selected, "reserved": self.reserved, "connections": self.connections}
-        silent = (8 if name == MLP else 0) if self.silent_outputs is None else self.silent_outputs
-        options: dict[str, Any] = {
-            **{key: _listed(() if value is None else value) for key, value in given.items()},
-            "expected_tasks": self.expected_tasks,
-            "silent_outputs": silent,
-            "unused_first": self.unused_first,
-            "rewire_fraction": self.rewire_fraction,
-            "expand": AUTO if self.when_full == "expand" else None,
-        }
         recipe = Recipe(
-            SpaceNet.name,
+            self.method,
             _seed(self.random_state),
             net,
             self._training(name, len(x)),
-            from_plain(SpaceNet.Settings, options),
+            self._options(name),
             tuple(x.shape[1:]),
         )
         return Model(recipe, self._constants(x))
+
+    def _options(self, net: str) -> SparseSettings:
+        """The method's own settings."""
+        kind = method_to_use(self.method)
+        several = {"selected": self.selected, "reserved": self.reserved, "connections": self.connections}
+        options: dict[str, Any] = {
+            **{key: _listed(() if value is None else value) for key, value in several.items()},
+            "expected_tasks": self.expected_tasks,
+            "silent_outputs": (8 if net == MLP else 0) if self.silent_outputs is None else self.silent_outputs,
+            "unused_first": self.unused_first,
+            "expand": AUTO if self.when_full == "expand" else None,
+        }
+        known = {field.name for field in dataclasses.fields(kind.Settings)}
+        if "rewire_fraction" in known:
+            options["rewire_fraction"] = self.rewire_fraction
+        for name in SUMMARIES:
+            value = getattr(self, name)
+            if value is not None and name not in known:
+                raise SettingsError(f"{name}: {self.method} has no such setting; method='spacenet-density' has")
+            if value is not None:
+                options[name] = value
+        return from_plain(kind.Settings, options)
 
     def _training(self, net: str, samples: int) -> TrainingSettings:
         rate = self.learning_rate
@@ -237,8 +266,9 @@ def load(path: str | Path) -> SpaceNetClassifier:
     """The classifier in a model file: one that was saved, or that `spacenet run` wrote. It can go on learning."""
     model = load_model(Path(path))
     recipe, options, training = model.recipe, model.recipe.options, model.recipe.training
-    rewire = {"rewire_fraction": options.rewire_fraction} if hasattr(options, "rewire_fraction") else {}
+    own = {name: getattr(options, name) for name in ("rewire_fraction", *SUMMARIES) if hasattr(options, name)}
     classifier = SpaceNetClassifier(
+        method=recipe.method,
         net=recipe.net.net,
         hidden=recipe.net.hidden or None,
         expected_tasks=options.expected_tasks,
@@ -261,7 +291,7 @@ def load(path: str | Path) -> SpaceNetClassifier:
         threads=training.threads,
         scale=model.constants.scale,
         random_state=recipe.seed,
-        **rewire,
+        **own,
     )
     classifier.model_ = model
     classifier.n_features_in_ = recipe.input_shape[0]

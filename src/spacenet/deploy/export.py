@@ -24,7 +24,7 @@ from spacenet import __version__
 from spacenet.deploy.model import Label, Model
 from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.extras import need
-from spacenet.space.pack import Pack, pack
+from spacenet.space.predictor import Predictor
 from spacenet.streams.normalisation import Array, Normalisation
 from spacenet.training.checkpoint import replacing
 
@@ -40,21 +40,24 @@ Facts = dict[str, str]
 
 
 class PackedNetwork(nn.Module):
-    """Raw samples (batch, *input_shape) to probabilities (batch, classes); unused units are not in it."""
+    """Raw samples (batch, *input_shape) to probabilities (batch, classes); unused units are not in it.
+
+    What a method computes beside the network, such as densities of classes, is part of it.
+    """
 
     mean: Tensor
     std: Tensor
     together: Tensor | None
     """Adds up the outputs of each class; None where each class has one."""
 
-    def __init__(self, packed: Pack, normalisation: Normalisation, columns: Tensor) -> None:
-        """`columns` says for each output of the pack which class it stands for."""
+    def __init__(self, predictor: Predictor, normalisation: Normalisation, columns: Tensor) -> None:
+        """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
-        self.function, self.scale = packed.forward, normalisation.scale
+        self.function, self.scale = predictor.forward, normalisation.scale
         self.register_buffer("mean", normalisation.mean.clone())
         self.register_buffer("std", normalisation.std.clone())
-        self.names = {name: f"value/{name}".replace(".", "/") for name in packed.values}  # torch allows no dots
-        for name, value in packed.values.items():
+        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.values}  # torch allows no dots
+        for name, value in predictor.values.items():
             self.register_buffer(self.names[name], value)
         ones = nn.functional.one_hot(columns).float()
         alone = ones.shape[0] == ones.shape[1]
@@ -62,7 +65,7 @@ class PackedNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values = {name: getattr(self, held) for name, held in self.names.items()}
-        each = self.function(values, (x * self.scale - self.mean) / self.std).softmax(1)
+        each = self.function(values, (x * self.scale - self.mean) / self.std).softmax(1).float()
         return each if self.together is None else each @ self.together
 
 
@@ -166,8 +169,8 @@ def export(model: Model, path: Path, to: str) -> Exported:
     form.check_libraries()
     if model.normalisation is None:
         raise DataError("the model has learned nothing yet, there is nothing to export")
-    packed, facts = pack(model.method.ledger), _facts(model)
-    network = PackedNetwork(packed, model.normalisation, model.columns())
+    packed, facts = model.method.packed(), _facts(model)
+    network = PackedNetwork(model.method.predictor(), model.normalisation, model.columns())
     try:
         with replacing(path) as beside, _quiet():
             content = form.content(_program(network, model.recipe.input_shape), facts)

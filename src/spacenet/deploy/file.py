@@ -55,7 +55,7 @@ def from_bytes(content: bytes) -> Model:
     metadata = header.get("__metadata__")
     checksum, _, text = str(metadata.get(HEADER, "") if isinstance(metadata, dict) else "").partition(" ")
     if not text:
-        raise ModelFileError("not a model to use; only methods with a space (spacenet, static-sparse) leave one")
+        raise ModelFileError("not a model to use; only methods with a space, such as spacenet, leave one")
     if checksum != _checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decoded(text, arrays)

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spacenet.density.densities import Kept
 from spacenet.deploy.model import Label, Model
 from spacenet.plain_settings import to_plain
 from spacenet.space.ledger import FREE, Ledger
-from spacenet.space.pack import pack
 
 FLOAT_BYTES = 4
 FIGURES = ("acc", "bwt", "forgetting", "fwt")
@@ -52,9 +52,9 @@ class Sizes:
 
     file: int
     per_connection: float
-    """Of the file."""
+    """Of the file, without what is kept of classes."""
     packed: int
-    """The small dense network that predicts."""
+    """What predicts: the small dense network, and what the method computes beside it."""
     ledger: int
     """What is needed to go on learning."""
     dense: int
@@ -85,6 +85,8 @@ class Inspection:
     """Numbers: more than connections where these are kernels."""
     tasks_left: int | None
     """More tasks like the last one; None where the method cannot go on without the old data."""
+    kept_of_classes: Kept | None
+    """What is kept of each class besides the network, of methods that describe classes."""
     sizes: Sizes
     measured: dict[str, float]
     """Accuracy and the like, in percent."""
@@ -117,6 +119,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         connections=connections,
         weights=sum(held.value.numel() for held in ledger.connections.values()),
         tasks_left=None if model.method.keeps_classifiers else model.space_left(),
+        kept_of_classes=model.method.kept_of_classes(recipe.input_shape),
         sizes=_sizes(model, file_bytes, connections),
         **_measured(model.metrics),
     )
@@ -173,8 +176,8 @@ def _sizes(model: Model, file_bytes: int, connections: int) -> Sizes:
     )
     return Sizes(
         file_bytes,
-        file_bytes / max(1, connections),
-        packed=sum(value.nbytes for value in pack(ledger).values.values()),
+        (file_bytes - model.method.extra_bytes()) / max(1, connections),
+        packed=sum(value.nbytes for value in model.method.predictor().values.values()),
         ledger=model.method.bytes_kept(),
         dense=FLOAT_BYTES * (dense + sum(values.numel() for values in ledger.units.values())),
     )

@@ -28,6 +28,14 @@ from spacenet.training.settings import TrainingSettings
 Label = bool | int | float | str
 
 
+def method_to_use(name: str) -> type[SparseMethod]:
+    """The method of a name, if models can be made with it."""
+    kind = method_named(name)
+    if not issubclass(kind, SparseMethod):
+        raise SettingsError(f"method: {name} keeps no space; choose spacenet, spacenet-density or static-sparse")
+    return kind
+
+
 @dataclass(frozen=True)
 class Recipe:
     """What a model is made with, and goes on with."""
@@ -44,10 +52,7 @@ class Recipe:
 
     def build(self, blueprint: Blueprint, device: torch.device = CPU) -> SparseMethod:
         """A method that has learned nothing."""
-        kind = method_named(self.method)
-        if not issubclass(kind, SparseMethod):
-            raise SettingsError(f"method: {self.method} keeps no space; choose spacenet or static-sparse")
-        return kind(blueprint, self.options, self.seed, device)
+        return method_to_use(self.method)(blueprint, self.options, self.seed, device)
 
 
 @dataclass
@@ -71,6 +76,7 @@ class Model:
         if self.recipe.training.augment != "none":
             check_images(self.recipe.input_shape)
         self.method = self.recipe.build(blueprint)
+        self.method.check_inputs(self.recipe.input_shape)
 
     @classmethod
     def of(
