@@ -71,11 +71,24 @@ def test_a_class_of_few_samples_has_a_density_too() -> None:
         assert bool(found.isfinite().all())
 
 
-def test_samples_of_a_summary_have_its_mean_and_covariance() -> None:
+def test_samples_of_a_summary_have_its_mean_and_its_leading_variances() -> None:
     z = some(4000)
     drawn = Summary.of(z, 1, 6, rng()).sample(20_000, rng(1))
     torch.testing.assert_close(drawn.mean(0), z.mean(0), atol=0.1, rtol=0)
     torch.testing.assert_close(torch.cov(drawn.T), torch.cov(z.T), atol=0.3, rtol=0)
+    few = Summary.of(z, 1, 2, rng()).sample(1000, rng(1))
+    assert int((torch.linalg.eigvalsh(torch.cov(few.T)) > 1e-3).sum()) == 2
+
+
+def test_samples_of_several_classes_come_in_the_features_own_scale() -> None:
+    for whiten in (False, True):
+        known, y = Densities(1, 6, 0.5, whiten=whiten), torch.arange(4000) % 2
+        h = some(4000) + 7.0 * y[:, None]
+        known.add(h, y, range(2), rng())
+        drawn = known.sample(3000, rng(2)).view(2, 3000, 6)
+        for number in (0, 1):
+            torch.testing.assert_close(drawn[number].mean(0), h[y == number].mean(0), atol=0.2, rtol=0)
+            torch.testing.assert_close(torch.cov(drawn[number].T), torch.cov(h[y == number].T), atol=0.8, rtol=0)
 
 
 def test_what_was_entered_once_never_changes() -> None:

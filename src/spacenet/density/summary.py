@@ -50,6 +50,15 @@ class Summary:
             for number in range(len(self.weight))
         ]
 
+    def thinner(self, directions: int) -> "Summary":
+        """The same with only the first directions, in which the samples vary most; what the others had is rest."""
+        dimensions = self.mean.shape[-1]
+        found = self.direction.any(-1).sum(-1)
+        variance = self.rest * (dimensions - found).clamp_min(1) + self.spread[..., directions:].sum(-1)
+        rest = variance / (dimensions - found.clamp_max(directions)).clamp_min(1)
+        fewer = self.spread[..., :directions], self.direction[..., :directions, :]
+        return Summary(self.weight, self.mean, *fewer, rest)
+
     def tensors(self) -> dict[str, Tensor]:
         """The parts by name, for a file."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

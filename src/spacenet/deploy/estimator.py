@@ -37,8 +37,9 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : "spacenet", "spacenet-density" or "static-sparse"
-        How it learns. "spacenet-density" also keeps a small statistical summary of each class, to tell tasks apart.
+    method : "spacenet-density", "spacenet" or "static-sparse"
+        How it learns. The default keeps a small statistical summary of each class beside the network, to tell tasks
+        apart; "spacenet" is the paper's method, which keeps the network alone.
     net : "auto", "mlp", "small-cnn", "resnet-18" or "wrn-DEPTH-WIDTH"
         The network. "auto" takes the small CNN for images of shape (n, c, h, w), else the MLP.
     hidden : sequence of int, optional
@@ -84,7 +85,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        method: str = "spacenet",
+        method: str = "spacenet-density",
         net: str = "auto",
         hidden: Sequence[int] | None = None,
         expected_tasks: int = 5,

@@ -118,7 +118,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         outputs_connections=int(ledger.ingoing(output).sum()),
         connections=connections,
         weights=sum(held.value.numel() for held in ledger.connections.values()),
-        tasks_left=None if model.method.keeps_classifiers else model.space_left(),
+        tasks_left=None if model.method.needs_old_data else model.space_left(),
         kept_of_classes=model.method.kept_of_classes(recipe.input_shape),
         sizes=_sizes(model, file_bytes, connections),
         **_measured(model.metrics),

@@ -142,7 +142,7 @@ class Model:
     ) -> None:
         """Learn a task: raw inputs, and their labels. If it fails or is interrupted, the model is as it was."""
         self.check_shape(x)
-        if self.method.keeps_classifiers and self.tasks:
+        if self.method.needs_old_data and self.tasks:
             raise SettingsError(f"{self.recipe.method} learns on only with all old data, which a model does not hold")
         numbers = np.unique(y, return_inverse=True)
         labels: tuple[Label, ...] = tuple(numbers[0].tolist())

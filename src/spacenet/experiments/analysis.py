@@ -1,20 +1,38 @@
 """What the pictures of a report need beyond metrics and model, kept in the run folder: no data is needed later."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from spacenet.methods.base import Method
-from spacenet.streams.stream import Task
+from spacenet.density.densities import Kept
+from spacenet.density.summary import floats_of
+from spacenet.methods.base import Method, in_parts
+from spacenet.metrics import accuracies
+from spacenet.streams.stream import Samples, Task
 from spacenet.training.checkpoint import load_tensors, save_tensors
 
 ANALYSIS = "analysis.safetensors"
 SAMPLES_PER_CLASS = 50
 CLASSES = 2
+MANY_SAMPLES, SAMPLES_PER_TASK = 10_000, 2_000
+"""Of more test samples than the first, at most the second of each task show what less memory would have given."""
+MOST_STEPS = 8
+"""So many numbers of directions are tried."""
+
+
+@dataclass(frozen=True)
+class Thinner:
+    """What would have come of keeping fewer directions of each Gaussian that describes a class."""
+
+    directions: int
+    floats: int
+    """For each class."""
+    acc: float
+    """Mean accuracy over all tasks in the end, in percent."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +45,10 @@ class Analysis:
     """For each hidden layer (samples, units), after the first task, to test samples of two of its classes."""
     labels: tuple[str, ...]
     """The label of each of those samples."""
+    kept: Kept | None = None
+    """What was kept of each class, of methods that describe classes."""
+    thinner: tuple[Thinner, ...] = ()
+    """What would have come of keeping less, from the fewest directions to all that were kept."""
 
 
 def keep_activations(folder: Path, method: Method, task: Task) -> None:
@@ -52,6 +74,38 @@ def keep_confusion(folder: Path, method: Method, tasks: Sequence[Task]) -> None:
     save_tensors(folder / ANALYSIS, tensors, facts)
 
 
+def keep_thinner(folder: Path, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
+    """Note what is kept of each class, and how well tasks would be known with less of it. Nothing is trained again."""
+    kept = method.kept_of_classes(input_shape) if tasks else None
+    if kept is None:
+        return
+    tests = _some([task.test for task in tasks])
+    x, classes = torch.cat([test.x for test in tests]), [task.classes for task in tasks]
+    found = []
+    for directions in ladder(kept.directions):
+        right, _ = accuracies(in_parts(method.thinner(directions), x, method.device), tests, classes)
+        floats = floats_of(kept.gaussians, directions, kept.dimensions)
+        found.append(Thinner(directions, floats, sum(right) / len(right)))
+    tensors, facts = _load(folder)
+    noted = {"kept": asdict(kept), "thinner": [asdict(each) for each in found]}
+    save_tensors(folder / ANALYSIS, tensors, {**facts, **noted})
+
+
+def ladder(directions: int) -> list[int]:
+    """None, 1, 2, 4, … and all of so many; where that makes too many steps, the smallest are left out."""
+    powers = [2**exponent for exponent in range(directions.bit_length()) if 2**exponent < directions]
+    return [0, *powers[-(MOST_STEPS - 2) :], directions]
+
+
+def _some(tests: Sequence[Samples]) -> list[Samples]:
+    """All test samples, or of very many some of each task, evenly spread over it."""
+    if sum(map(len, tests)) <= MANY_SAMPLES:
+        return list(tests)
+    counts = [min(len(test), SAMPLES_PER_TASK) for test in tests]
+    rows = [torch.arange(count) * len(test) // max(1, count) for test, count in zip(tests, counts, strict=True)]
+    return [Samples(test.x[chosen], test.y[chosen]) for test, chosen in zip(tests, rows, strict=True)]
+
+
 def load_analysis(folder: Path) -> Analysis:
     """What was kept of the run in a folder; nothing, if it is of a time before this was done."""
     tensors, facts = _load(folder)
@@ -60,7 +114,9 @@ def load_analysis(folder: Path) -> Analysis:
         for name, values in tensors.items()
         if name.startswith("activations/")
     }
-    return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]))
+    kept = Kept(**facts["kept"]) if "kept" in facts else None
+    thinner = tuple(Thinner(**each) for each in facts.get("thinner", ()))
+    return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]), kept, thinner)
 
 
 def _load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from spacenet.deploy.file import save_model
 from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import RunError, SpaceFull
-from spacenet.experiments.analysis import keep_activations, keep_confusion
+from spacenet.experiments.analysis import keep_activations, keep_confusion, keep_thinner
 from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_toml
 from spacenet.experiments.record import Record, TaskRecord
 from spacenet.experiments.watch import LogWatch, Watch
@@ -188,7 +188,9 @@ class Run:
         if not self.hardware.leads:
             return metrics
         self._save_model(metrics)
-        keep_confusion(self.folder, self.method, self.stream[: len(self.record.matrix)])
+        learned = self.stream[: len(self.record.matrix)]
+        keep_confusion(self.folder, self.method, learned)
+        keep_thinner(self.folder, self.method, learned, self.stream.input_shape)
         save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
         self._tell(lambda watch: watch.end(metrics))
         return metrics

@@ -14,7 +14,7 @@ A method is a short file that declares its settings and overrides the hooks it n
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from spacenet.density.densities import Kept
 from spacenet.methods.ranges import Between, Range
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.predictor import Predictor
 from spacenet.streams.stream import Samples, Stream, Task
 
 PREDICT_BATCH = 2048
@@ -68,6 +69,11 @@ class Layer:
     unused: int
     connections: int
     """Connections that lead into the layer."""
+
+
+def in_parts(predict: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
+    """Scores for any number of samples, in bounded memory."""
+    return torch.cat([predict(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
 class Method(ABC):
@@ -161,7 +167,7 @@ class Method(ABC):
 
     def predict_all(self, x: Tensor) -> Tensor:
         """`predict` for any number of samples, in bounded memory."""
-        return torch.cat([self.predict(part.to(self.device)).cpu() for part in x.split(PREDICT_BATCH)])
+        return in_parts(self.predict, x, self.device)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
         """What the units of each hidden layer answer to samples, (n, units); none where there is no one network."""
@@ -207,6 +213,10 @@ class Method(ABC):
     def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
         """What is kept of each class besides the network, of methods that describe classes."""
         return None
+
+    def thinner(self, directions: int) -> Predictor:
+        """What would predict if only so many directions of each Gaussian had been kept, of such methods."""
+        raise NotImplementedError(f"{self.name} describes no classes")
 
     def parameters_kept(self) -> int:
         """How many trained numbers the network has in the end."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spacenet.density import densities
 from spacenet.density.combination import combined
-from spacenet.density.densities import Kept
+from spacenet.density.densities import Densities, Kept
 from spacenet.errors import SettingsError
 from spacenet.methods.base import PREDICT_BATCH, MethodSettings
 from spacenet.methods.ranges import Between, Range
@@ -45,6 +45,10 @@ class DensitySettings(SummarySettings, AdaptiveSettings):
     def __post_init__(self) -> None:
         SummarySettings.__post_init__(self)
         AdaptiveSettings.__post_init__(self)
+        if self.balance != "none":
+            raise SettingsError(
+                "balance: in spacenet-density densities tell the tasks apart, not scores; leave it at none"
+            )
         for name in ("sharpness", "network_weight"):
             value = getattr(self, name)
             if not 0.0 <= value < float("inf") or (name == "sharpness" and value == 0):
@@ -109,7 +113,14 @@ class SpaceNetDensity(AdaptiveMethod):
         return FIXED[self._kind(tuple(x.shape[1:]))](x)
 
     def predictor(self) -> Predictor:
-        network, known, settings = self.packed(), self.densities.values(), self.settings
+        return self._comparing(self.densities)
+
+    def thinner(self, directions: int) -> Predictor:
+        return self._comparing(self.densities.thinner(directions))
+
+    def _comparing(self, summaries: Densities) -> Predictor:
+        """The network, and beside it these summaries."""
+        network, known, settings = self.packed(), summaries.values(), self.settings
         tasks = self.classes[: self.tasks_learned]
         counts = settings.network_weight > 0
         values = in_section("network", network.values if counts else {}) | in_section("view", self._seen())

@@ -1,5 +1,6 @@
 """SpaceNet-Rehearsal: the paper's hybrid that replays the data of all earlier tasks, or samples that are like it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -11,10 +12,12 @@ from spacenet.density.densities import Densities
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.sections import in_section, section
+from spacenet.sections import check_finite, check_sections, check_shapes, in_section, section
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Task
+
+BOUNDS = "the inputs' bounds"
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class SpaceNetRehearsal(AdaptiveMethod):
     Settings = RehearsalSettings
     settings: RehearsalSettings
     keeps_classifiers = True
+
+    @property
+    def needs_old_data(self) -> bool:
+        return self.settings.replay == "samples"
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
@@ -77,8 +84,21 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     def extra(self) -> dict[str, Tensor]:
         if not len(self.densities):
-            return {}
-        return {**in_section("density", self.densities.tensors()), "low": self.low, "span": self.span}
+            return super().extra()
+        replayed = {**in_section("density", self.densities.tensors()), "low": self.low, "span": self.span}
+        return {**super().extra(), **replayed}
+
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        if self.settings.replay == "samples":
+            super().check_extra(extra, input_shape)
+            return
+        inputs = math.prod(input_shape)
+        bounds = {name: tensor for name, tensor in extra.items() if "/" not in name}
+        check_shapes(bounds, {"low": (inputs,), "span": ()}, BOUNDS)
+        check_finite(bounds, {"low": -math.inf, "span": 0.0}, BOUNDS)
+        summaries = {name: tensor for name, tensor in extra.items() if "/" in name}
+        check_sections(summaries, "density")
+        self.densities.check(section(summaries, "density"), sum(map(len, self.classes)), inputs)
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         super().load_model(tensors)

@@ -15,10 +15,12 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.methods.base import Batch, Layer, Method, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, Batch, Layer, Method, MethodSettings
 from spacenet.methods.ranges import Among, Between, Range
+from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
 from spacenet.option_types import Flag, Integers, Numbers, OptionalText
+from spacenet.sections import in_section, section
 from spacenet.seeding import generator
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
@@ -65,6 +67,9 @@ class SparseSettings(MethodSettings):
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     label_smoothing: float = 0.0
     """Part of every sample's probability that is spread over all outputs: keeps scores of different tasks alike."""
+    balance: Kind = "none"
+    """Make the classifiers of different tasks speak alike in prediction: by the length of their weights, or by logits,
+    the scores that the right classes of each task's own samples got when it was learned."""
     rotations: Literal["none", "first", "all"] = "none"
     """Learn square images in four positions, each class in each as a class of its own: in the first task, or in all.
     Features become more general, and a step takes four times as long."""
@@ -110,6 +115,11 @@ class SparseMethod(Method):
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
 
+    @property
+    def needs_old_data(self) -> bool:
+        """Whether it can learn on only where all earlier tasks' data is at hand."""
+        return False
+
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
         self.ledger = Ledger(blueprint)
@@ -127,6 +137,7 @@ class SparseMethod(Method):
             given.first_reserved or self.sizes.reserved,
             given.first_connections or self.sizes.connections,
         )
+        self.balance = Balance(given.balance)
         self.workspace: Workspace | None = None
         self.turned: TurnedOutputs | None = None
         self.drives: Mapping[str, Tensor] = {}
@@ -267,6 +278,10 @@ class SparseMethod(Method):
         self.workspace, self.turned, self.drives = None, None, {}
         self._changed()
         super().end_task(task)
+        if self.settings.balance == "logits":
+            parts = [self.packed()(x.to(self.device)).cpu() for x in task.train.x.split(PREDICT_BATCH)]
+            own = torch.cat(parts)[:, task.classes.start : task.classes.stop]
+            self.balance.note(own, task.train.y.cpu() - task.classes.start)
 
     def _changed(self) -> None:
         """What was packed is no longer what the ledger holds."""
@@ -281,7 +296,9 @@ class SparseMethod(Method):
     def predictor(self) -> Predictor:
         """All that is needed to predict."""
         network = self.packed()
-        return Predictor(network.forward, network.values)
+        classifier = network.values[self.blueprint.links[-1].name]
+        tasks = self.classes[: self.tasks_learned]
+        return self.balance.applied(Predictor(network.forward, network.values), classifier, tasks)
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -323,8 +340,17 @@ class SparseMethod(Method):
     def network(self) -> dict[str, Tensor]:
         return self.ledger.tensors()
 
+    def extra(self) -> dict[str, Tensor]:
+        return in_section("balance", self.balance.tensors())
+
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        own = section(extra, "balance")
+        self.balance.check(own, len(self.classes))
+        super().check_extra({key: extra[key] for key in extra.keys() - in_section("balance", own).keys()}, input_shape)
+
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         self.ledger.load(tensors)
+        self.balance.load(section(tensors, "balance"))
         self._changed()
 
     def task_state(self) -> dict[str, Tensor]:

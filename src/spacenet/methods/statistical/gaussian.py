@@ -8,12 +8,14 @@ import torch
 from torch import Tensor
 
 from spacenet.density import densities
+from spacenet.density.densities import Kept
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.ranges import Between
-from spacenet.methods.shared.summarised import SummarySettings, new_densities
+from spacenet.methods.shared.summarised import SummarySettings, fixed_kind, new_densities
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.predictor import Predictor
 from spacenet.streams.stream import Task
 
 
@@ -49,6 +51,13 @@ class Gaussian(UntrainedMethod):
 
     def scores(self, values: Mapping[str, Tensor], h: Tensor) -> Tensor:
         return densities.scores(values, h, self.settings.shrinkage)
+
+    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+        return self.densities.kept(fixed_kind(self.settings.representation, input_shape), 0)
+
+    def thinner(self, directions: int) -> Predictor:
+        values = {name: value.to(self.device) for name, value in self.densities.thinner(directions).values().items()}
+        return Predictor(lambda values, x: self.scores(values, self._represent(x)), values)
 
     def network(self) -> dict[str, Tensor]:
         return self.densities.tensors()

@@ -65,7 +65,7 @@ def capacity_data(facts: RunFacts) -> CapacityData | None:
     if facts.model is None:
         return None
     layers = tuple(_layer(facts.model, population.name) for population in facts.model.method.blueprint.hidden)
-    return CapacityData(layers, None if facts.model.method.keeps_classifiers else facts.model.space_left())
+    return CapacityData(layers, None if facts.model.method.needs_old_data else facts.model.space_left())
 
 
 def _layer(model: Model, name: str) -> LayerUse:
