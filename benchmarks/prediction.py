@@ -99,11 +99,11 @@ def compare(model: Model, width: int, seconds_per_cell: float) -> list[Figures]:
     units = {name: len(each) for name, each in pack(model.method.ledger).units.items()}
     figures = []
     for batch in BATCHES:
-        raw = _samples(batch, model)
+        raw = samples_like(batch, model)
         apart = np.abs(forms[PACKED].probabilities(raw) - forms[DENSE].probabilities(raw)).max()
         if not apart < 1e-4:
             raise AssertionError(f"the forms do not compute the same: probabilities differ by {apart}")
-        for part, make in ((NETWORK, _network), (LABELS, _labels)):
+        for part, make in ((NETWORK, _network), (LABELS, to_labels)):
             timings = alternate({form: make(each, raw) for form, each in forms.items()}, seconds_per_cell)
             times = {form: vars(timing) for form, timing in timings.items()}
             ratio = timings[DENSE].ms / timings[PACKED].ms
@@ -113,7 +113,8 @@ def compare(model: Model, width: int, seconds_per_cell: float) -> list[Figures]:
     return figures
 
 
-def _samples(count: int, model: Model) -> Array:
+def samples_like(count: int, model: Model) -> Array:
+    """So many random samples of the shape that a model takes."""
     return np.random.default_rng(0).integers(0, 256, (count, *model.recipe.input_shape), dtype=np.uint8)
 
 
@@ -123,7 +124,8 @@ def _network(model: Model, raw: Array) -> Callable[[], object]:
     return lambda: model.method.predict(x)
 
 
-def _labels(model: Model, raw: Array) -> Callable[[], list[Label]]:
+def to_labels(model: Model, raw: Array) -> Callable[[], list[Label]]:
+    """The way that a user's samples go."""
     names = model.classes
     return lambda: [names[number] for number in model.probabilities(raw).argmax(1)]
 
@@ -147,7 +149,7 @@ def first_answer(path: Path, threads: int) -> tuple[float, float]:
     began = time.perf_counter()
     model = load_model(path)
     loaded = time.perf_counter()
-    _labels(model, np.zeros((1, *model.recipe.input_shape), dtype=np.uint8))()
+    to_labels(model, np.zeros((1, *model.recipe.input_shape), dtype=np.uint8))()
     return loaded - began, time.perf_counter() - loaded
 
 

@@ -1,8 +1,8 @@
-"""docs/results.md: the paper's figures beside ours.
+"""docs/results.md, the paper's figures beside ours, and docs/density.md, what summaries of classes add.
 
-python -m benchmarks.results run NAME …        run these rows of results/rows.toml, keep their figures
+python -m benchmarks.results run NAME …        run these rows of results/*.toml, keep their figures
 python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
-python -m benchmarks.results page              make docs/results.md from the figures that are kept
+python -m benchmarks.results page              make the pages from the figures that are kept
 """
 
 import json
@@ -22,11 +22,13 @@ from spacenet.cli import main as spacenet
 from spacenet.errors import RunError, SpacenetError
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
-from spacenet.report.tables import markdown, spread_text
+from spacenet.report.tables import bytes_text, markdown, spread_text
 from spacenet.training.checkpoint import save_text
 
 HERE = Path(__file__).parent / "results"
-PAGE = Path(__file__).parent.parent / "docs" / "results.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = {"rows.toml": "results.md", "density.toml": "density.md"}
+"""For each file of rows the page that shows them."""
 INTRODUCTION = """\
 # Results
 
@@ -40,13 +42,13 @@ seed by seed.
 Figures = dict[str, Any]
 
 
-def sections() -> list[dict[str, Any]]:
-    """The page's sections and their rows."""
-    return list(tomllib.loads((HERE / "rows.toml").read_text(encoding="utf-8"))["section"])
+def content(file: str) -> dict[str, Any]:
+    """A page's introduction, if it has one of its own, its sections and their rows."""
+    return tomllib.loads((HERE / file).read_text(encoding="utf-8"))
 
 
 def row_named(name: str) -> dict[str, Any]:
-    rows = {row["name"]: row for section in sections() for row in section["row"]}
+    rows = {row["name"]: row for file in PAGES for section in content(file)["section"] for row in section["row"]}
     if name not in rows:
         raise RunError(f"there is no row {name!r}; there are {', '.join(rows)}")
     return dict(rows[name])
@@ -87,6 +89,7 @@ def _of_seed(metrics: Figures) -> Figures:
         "told": metrics["task_incremental"]["acc"],
         "matrix": [[round(value, 3) for value in line] for line in metrics["matrix"]],
         "connections": metrics["connections"],
+        "bytes_kept": metrics["bytes_kept"],
         "seconds": round(metrics["seconds"], 1),
     }
 
@@ -96,16 +99,18 @@ def hardware() -> str:
     return f"{os.cpu_count()} cores, {platform.machine()}"
 
 
-def page() -> None:
-    """Make docs/results.md."""
-    parts = [INTRODUCTION]
-    for section in sections():
+def page(file: str) -> None:
+    """Make the page of a file of rows."""
+    held = content(file)
+    parts = [held.get("introduction", INTRODUCTION)]
+    for section in held["section"]:
         found = [(row, _load(row["name"])) for row in section["row"]]
-        parts.append(f"## {section['title']}\n\n{section['text']}\n\n{_table(found)}")
+        table = _table(found) if not section.get("memory") else _table_with_memory(found)
+        parts.append(f"## {section['title']}\n\n{section['text'].strip()}\n\n{table}")
         if section.get("per_task") and any(figures for _, figures in found):
             parts.append(_per_task(found))
         parts.append(_commands(found))
-    save_text(PAGE, "\n".join(parts))
+    save_text(DOCS / PAGES[file], "\n".join(parts))
 
 
 def _load(name: str) -> Figures | None:
@@ -122,6 +127,19 @@ def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
             ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
         lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
     return markdown(["", "ACC", "BWT", "told", "paper ACC", "paper BWT", "seeds"], lines)
+
+
+def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    """Without the paper's figures, for it has none; with all that is kept from task to task, the network included."""
+    lines = []
+    for row, figures in found:
+        ours = ["not run yet", "", "", ""]
+        if figures is not None:
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+            sizes = [seed["bytes_kept"] for seed in figures["seeds"] if "bytes_kept" in seed]
+            ours.append(bytes_text(round(mean(sizes))) if sizes else "")
+        lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
+    return markdown(["", "ACC", "BWT", "told", "kept", "seeds"], lines)
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -163,7 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             case _:
                 print(__doc__, file=sys.stderr)
                 return 2
-        page()
+        for file in PAGES:
+            page(file)
     except SpacenetError as error:
         print(f"results: {error}", file=sys.stderr)
         return error.exit_code

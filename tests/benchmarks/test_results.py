@@ -8,6 +8,7 @@ from spacenet.commands.run import _parse
 from spacenet.experiments.batch import execute
 from spacenet.experiments.presets import preset
 from spacenet.experiments.seeds import create_folders
+from spacenet.report.tables import bytes_text
 
 
 @pytest.fixture
@@ -28,15 +29,18 @@ label = "`naive`"
 command = "split-digits --method naive"
 """
     (tmp_path / "rows.toml").write_text(rows)
+    shown = rows.replace("per_task", "memory").replace('"missing"', '"other"')
+    (tmp_path / "density.toml").write_text(f'introduction = "Said first."\n{shown}')
     monkeypatch.setattr(results, "HERE", tmp_path)
-    monkeypatch.setattr(results, "PAGE", tmp_path / "results.md")
+    monkeypatch.setattr(results, "DOCS", tmp_path)
     return tmp_path
 
 
 def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     config = preset("split-digits", "spacenet", {"data": {"tasks": "0,1/2,3"}, "training": {"epochs": 1}})
     folders = create_folders(config, [0, 1], here / "runs")
-    accs = [outcome.metrics["acc"] for folder in folders if (outcome := execute(folder)).metrics is not None]
+    found = [outcome.metrics for folder in folders if (outcome := execute(folder)).metrics is not None]
+    accs = [metrics["acc"] for metrics in found]
     assert results.main(["collect", "digits", str(here / "runs")]) == 0
     page = (here / "results.md").read_text()
     assert f"| `spacenet` | {sum(accs) / 2:.2f} ± " in page
@@ -44,17 +48,23 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert "| `naive` | not run yet |" in page
     assert "| task 1 | task 2 | sd over tasks |" in page
     assert "spacenet run split-digits --seeds 2" in page
+    beside = (here / "density.md").read_text()
+    assert beside.startswith("Said first.")
+    assert f"| {bytes_text(found[0]['bytes_kept'])} | 2 |" in beside
+    assert "paper ACC" not in beside
 
 
 def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert results.main(["run", "nothing"]) == 2
-    assert "there is no row 'nothing'; there are digits, missing" in capsys.readouterr().err
+    assert "there is no row 'nothing'; there are digits, missing, other" in capsys.readouterr().err
 
 
-def test_every_row_of_the_real_page_is_a_command_that_is_understood() -> None:
-    rows = [row for section in results.sections() for row in section["row"]]
+@pytest.mark.parametrize("file", results.PAGES)
+def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) -> None:
+    rows = [row for section in results.content(file)["section"] for row in section["row"]]
     assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
+        assert results.row_named(row["name"])["command"] == row["command"]
         options, _, config, _ = _parse(shlex.split(row["command"]))
         assert options.seeds > 1
         assert row["command"].split()[0] == config.stream
