@@ -1,8 +1,8 @@
 """docs/gallery.md: the report's pictures, from real runs. `python -m benchmarks.gallery [FOLDER]`
 
-Runs SpaceNet and static-sparse on Split MNIST, and a comparison of eight methods; then seven methods on CIFAR-10/100,
-which takes hours without a GPU. Runs that the folder holds already are not repeated. Needs MNIST and both CIFARs
-(SPACENET_DATA, or what `spacenet data fetch` left).
+Runs SpaceNet, static-sparse and spacenet-density on Split MNIST, and a comparison of eight methods; then seven methods
+on CIFAR-10/100, which takes hours without a GPU. Runs that the folder holds already are not repeated. Needs MNIST and
+both CIFARs (SPACENET_DATA, or what `spacenet data fetch` left).
 """
 
 import sys
@@ -16,15 +16,17 @@ from spacenet.errors import RunError, SpacenetError
 from spacenet.report.comparison_source import load_comparison
 from spacenet.report.pictures.accuracy import accuracy_pictures
 from spacenet.report.pictures.by_task import by_task_data, by_task_picture
+from spacenet.report.pictures.class_memory import class_memory_data, class_memory_picture
 from spacenet.report.pictures.comparing import comparison_pictures
 from spacenet.report.pictures.picture import GROUND, Picture
 from spacenet.report.pictures.space import space_pictures
-from spacenet.report.source import load_run
+from spacenet.report.source import RunFacts, load_run
 from spacenet.training.checkpoint import save_text
 
 DOCS = Path(__file__).parent.parent / "docs"
 STREAM, SEEDS = "split-mnist", 3
 METHODS = ("naive", "ewc", "lwf", "er", "packnet", "static-sparse", "spacenet", "joint")
+DENSITY = "spacenet-density"
 CIFAR, CIFAR_METHODS = "cifar-10-100", ("naive", "ewc", "si", "lwf", "cwr", "ar1", "spacenet")
 """The paper's figure of accuracy per task, with its methods."""
 INTRODUCTION = """\
@@ -40,7 +42,7 @@ last one the paper has SpaceNet ahead of all; here CWR+ and AR1, which keep what
 
 def make(folder: Path) -> None:
     """Run what is missing, draw, and write the page."""
-    for method in ("spacenet", "static-sparse"):
+    for method in ("spacenet", "static-sparse", DENSITY):
         if not (folder / method / "metrics.json").is_file():
             _spacenet("run", STREAM, "--method", method, "--out", str(folder / method), "--no-report")
     _spacenet(
@@ -61,6 +63,7 @@ def make(folder: Path) -> None:
     sections = {
         "What a run remembers and confuses": accuracy_pictures(run),
         "The space": space_pictures(run, beside),
+        "With a summary of each class": _density(run, load_run(folder / DENSITY)),
         "Methods side by side": comparison_pictures(load_comparison([folder / "compare"])),
         "CIFAR-10/100, task by task": _cifar(folder / "cifar"),
     }
@@ -68,6 +71,18 @@ def make(folder: Path) -> None:
     for title, pictures in sections.items():
         parts += [f"## {title}\n", *(_shown(picture) for picture in pictures)]
     save_text(DOCS / "gallery.md", "\n".join(parts))
+
+
+def _density(before: RunFacts, after: RunFacts) -> list[Picture]:
+    """Which tasks are confused without summaries and with them, and what less of them would cost: docs/density.md."""
+    pictures = []
+    for facts in (before, after):
+        method = facts.config.method
+        picture = next(each for each in accuracy_pictures(facts) if each.name == "task-confusion")
+        pictures.append(replace(picture, name=f"{method}-{picture.name}", title=f"{method}: {picture.title}"))
+    memory = class_memory_data(after)
+    assert memory is not None
+    return [*pictures, class_memory_picture(memory)]
 
 
 def _cifar(folder: Path) -> list[Picture]:

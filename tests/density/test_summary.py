@@ -131,3 +131,32 @@ def test_maps_are_seen_on_a_coarse_grid() -> None:
     expected = torch.tensor([[0.5, 2.5, 8.5, 10.5]]).sqrt()
     torch.testing.assert_close(pooled_roots(maps, 2), expected)
     assert torch.equal(pooled_roots(torch.tensor([[-1.0, 9.0]]), 2), torch.tensor([[0.0, 3.0]]))
+
+
+def test_a_thinner_summary_is_what_so_few_directions_would_have_been() -> None:
+    for count in (60, 4):  # of 4 samples there are but 3 directions
+        z = some(count)
+        whole = Summary.of(z, 1, 6, rng())
+        for directions in (0, 1, 2, 5):
+            thin, expected = whole.thinner(directions), Summary.of(z, 1, directions, rng())
+            assert thin.direction.shape == (1, directions, 6)
+            for name in ("weight", "mean", "spread", "rest"):
+                found, wanted = getattr(thin, name), getattr(expected, name)
+                torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-3, msg=f"{name} of {directions}")
+            assert sum(part.numel() for part in thin.tensors().values()) == floats_of(1, directions, 6)
+
+
+def test_thinner_densities_score_with_the_first_directions_and_leave_the_others_alone() -> None:
+    known, h, y = Densities(1, 6, SHRINKAGE, whiten=False), some(200), torch.arange(200) % 2
+    h = h + 0.5 * y[:, None]
+    known.add(h, y, range(2), rng())
+    before = scores(known.values(), h, SHRINKAGE)
+    assert torch.equal(scores(known.thinner(6).values(), h, SHRINKAGE), before)
+    means_only = scores(known.thinner(0).values(), h, SHRINKAGE)
+    assert known.scaling is not None
+    z = scaled(known.scaling.tensors(), h)
+    means = torch.stack([z[y == number].mean(0) for number in (0, 1)])
+    away = -(z[:, None] - means).square().sum(-1) / (2 * SHRINKAGE)  # with the identity as every covariance
+    torch.testing.assert_close(means_only, away, rtol=1e-3, atol=1e-3)
+    assert (known.thinner(2).directions, known.directions) == (2, 6)
+    assert torch.equal(scores(known.values(), h, SHRINKAGE), before)

@@ -108,7 +108,7 @@ def test_what_is_left_is_what_the_model_says() -> None:
 
 
 def test_a_method_that_cannot_go_on_has_no_space_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SpaceNet, "keeps_classifiers", True)
+    monkeypatch.setattr(SpaceNet, "needs_old_data", True)
     assert inspect_model(by_hand(), 1).tasks_left is None
 
 

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 
-from spacenet.deploy.file import to_bytes
+from spacenet.deploy.file import from_bytes, to_bytes
 from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.methods import method_named
+from spacenet.methods.rehearsal.spacenet_rehearsal import RehearsalSettings
 from spacenet.space.forecast import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
@@ -126,3 +127,23 @@ def test_the_number_of_threads_is_put_back() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_rehearsal_that_draws_what_it_replays_learns_on_from_its_file() -> None:
+    recipe = model().recipe
+    options = RehearsalSettings(
+        selected=(10,),
+        reserved=(4,),
+        connections=(0.1,),
+        replay="summaries",
+        replay_components=2,
+        replay_directions=3,
+    )
+    first = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, options, SHAPE))
+    first.learn(*blobs(["a", "b"]))
+    again = from_bytes(to_bytes(first))
+    for each in (first, again):
+        each.learn(*blobs(["c", "d"]))
+    x = blobs(["a", "b", "c", "d"])[0]
+    np.testing.assert_array_equal(again.probabilities(x), first.probabilities(x))
+    assert len(first.method.memory) == 0

@@ -1,12 +1,17 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from spacenet.deploy.file import load_model
-from spacenet.experiments.analysis import load_analysis
+from spacenet.experiments import run as run_module
+from spacenet.experiments.analysis import ANALYSIS, _some, ladder, load_analysis
 from spacenet.experiments.run import METRICS, MODEL, Run, create_folder
+from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
+from spacenet.streams.stream import Samples
 from tests.experiments.support import config
 
 
@@ -67,4 +72,63 @@ def test_a_method_without_a_space_has_a_confusion_only(tmp_path: Path) -> None:
     analysis = load_analysis(tmp_path / "run")
     assert analysis.confusion is not None
     assert (analysis.activations, analysis.labels) == ({}, ())
+    assert (analysis.kept, analysis.thinner) == (None, ())
     assert load_analysis(tmp_path).confusion is None
+
+
+def test_of_methods_that_describe_classes_it_says_what_less_memory_would_give(tmp_path: Path) -> None:
+    """Against the model file of the run, whose summaries are cut by hand."""
+    create_folder(config(tmp_path, "spacenet-density", options={"directions": 3}), tmp_path / "run")
+    metrics = Run(tmp_path / "run").execute()
+    analysis, model = load_analysis(tmp_path / "run"), load_model(tmp_path / "run" / MODEL)
+    assert analysis.kept == model.method.kept_of_classes((8,))
+    assert analysis.confusion is not None  # what was noted before is still there
+    assert set(analysis.activations) == {"hidden1", "hidden2"}
+    assert set(analysis.labels) == {"0", "1"}
+    assert [(each.directions, each.floats) for each in analysis.thinner] == [(0, 20), (1, 38), (2, 56), (3, 74)]
+    assert analysis.thinner[-1].acc == pytest.approx(metrics["acc"])
+    data, method = Run(tmp_path / "run").stream.dataset, model.method
+    assert isinstance(method, SpaceNetDensity)
+    whole = method.densities.classes
+    assert whole is not None
+    for each in analysis.thinner:
+        method.densities.classes = replace(
+            whole, spread=whole.spread[..., : each.directions], direction=whole.direction[..., : each.directions, :]
+        )
+        method._changed()
+        right = model.probabilities(data.x_test).argmax(1) == data.y_test
+        # The data have as many test samples of each class, so ACC is the part of all that is right.
+        assert each.acc == pytest.approx(100 * right.mean())
+
+
+def test_a_run_that_was_killed_before_its_end_notes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = [tmp_path / "whole", tmp_path / "killed"]
+    for folder in folders:
+        create_folder(config(tmp_path, "gaussian", options={"directions": 3}), folder)
+    Run(folders[0]).execute()
+    with monkeypatch.context() as patched:
+        patched.setattr(run_module, "keep_thinner", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            Run(folders[1]).execute()
+    assert load_analysis(folders[1]).thinner == ()
+    Run(folders[1]).execute()
+    assert len(load_analysis(folders[0]).thinner) == 4
+    assert (folders[0] / ANALYSIS).read_bytes() == (folders[1] / ANALYSIS).read_bytes()
+
+
+def test_few_steps_lead_from_no_direction_to_all() -> None:
+    assert ladder(1) == [0, 1]
+    assert ladder(2) == [0, 1, 2]
+    assert ladder(19) == [0, 1, 2, 4, 8, 16, 19]
+    assert ladder(64) == [0, 1, 2, 4, 8, 16, 32, 64]
+    assert ladder(500) == [0, 8, 16, 32, 64, 128, 256, 500]
+
+
+def test_of_very_many_test_samples_some_of_each_task_are_looked_at() -> None:
+    long, short = (Samples(torch.arange(count)[:, None], torch.arange(count)) for count in (19_000, 1_500))
+    found = _some([long, short])
+    assert [len(test) for test in found] == [2_000, 1_500]
+    assert found[0].y[[0, 1, 2, -1]].tolist() == [0, 9, 19, 18_990]
+    assert torch.equal(found[0].x[:, 0], found[0].y)
+    assert torch.equal(found[1].y, short.y)
+    assert [len(test) for test in _some([long])] == [19_000]

@@ -18,7 +18,7 @@ from spacenet.training.checkpoint import load_tensors, save_tensors
 ANALYSIS = "analysis.safetensors"
 SAMPLES_PER_CLASS = 50
 CLASSES = 2
-MANY_SAMPLES, SAMPLES_PER_TASK = 10_000, 2_000
+MANY_SAMPLES, SAMPLES_PER_TASK = 20_000, 2_000
 """Of more test samples than the first, at most the second of each task show what less memory would have given."""
 MOST_STEPS = 8
 """So many numbers of directions are tried."""

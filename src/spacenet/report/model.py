@@ -67,11 +67,12 @@ def _model_table(found: Inspection) -> Table:
         ["space", left_text(found.tasks_left)],
     ]
     if found.kept_of_classes is not None:
-        rows.insert(-1, ["kept of classes", _kept(found.kept_of_classes)])
+        rows.insert(-1, ["kept of classes", kept_text(found.kept_of_classes)])
     return _pairs("The model", rows)
 
 
-def _kept(kept: Kept) -> str:
+def kept_text(kept: Kept) -> str:
+    """What is kept of each class."""
     number = "1 Gaussian" if kept.gaussians == 1 else f"{kept.gaussians} Gaussians"
     directions = "1 direction" if kept.directions == 1 else f"{kept.directions} directions"
     each = f"{number} × {directions} on {kept.dimensions:,} {NOUNS.get(kept.representation, kept.representation)}"

@@ -49,6 +49,19 @@ def test_features_are_those_of_the_first_task_for_good(build: Any, settings: dic
     assert bool(seen[0].any())
 
 
+def test_fewer_directions_change_what_densities_say_and_nothing_else() -> None:
+    method, stream = make(SpaceNetDensity, MLP), small_stream()
+    learn(method, stream)
+    x, kept = stream[1].test.x, {name: tensor.clone() for name, tensor in method.model().items()}
+    before = method.predict(x)
+    assert torch.equal(method.thinner(3)(x), before)
+    thin = method.thinner(0)
+    assert not torch.equal(thin(x), before)
+    assert {name for name in thin.values if name.startswith("network")}
+    assert torch.equal(method.predict(x), before)
+    assert all(torch.equal(tensor, kept[name]) for name, tensor in method.model().items())
+
+
 def test_old_summaries_keep_every_bit() -> None:
     method, stream = make(SpaceNetDensity, MLP), small_stream()
     learn(method, stream[:1])

@@ -27,7 +27,7 @@ def test_it_learns_without_an_epoch_and_remembers() -> None:
 
 
 def test_it_keeps_exactly_the_summaries_of_the_density_package() -> None:
-    method, stream, by_hand = gaussian(directions=3), small_stream(), Densities(2, 3, 0.6, whiten=False)
+    method, stream, by_hand = gaussian(directions=3, shrinkage=0.6), small_stream(), Densities(2, 3, 0.6, whiten=False)
     learn(method, stream)
     for task in stream:
         by_hand.add(task.train.x, task.train.y, task.classes, generator(0, "summaries", task.index))
@@ -57,6 +57,18 @@ def test_a_later_task_changes_no_old_score() -> None:
     after = method.predict(x)
     assert after.shape == (60, 4)
     torch.testing.assert_close(after[:, :2], before)
+
+
+def test_what_is_kept_of_classes_and_what_fewer_directions_would_say() -> None:
+    method, stream = gaussian(directions=3), small_stream()
+    learn(method, stream)
+    kept = method.kept_of_classes((8,))
+    assert kept is not None
+    assert (kept.representation, kept.dimensions, kept.gaussians, kept.directions) == ("inputs", 8, 2, 3)
+    assert kept.bytes == method.bytes_kept()
+    x = stream[1].test.x
+    assert torch.equal(method.thinner(3)(x), method.predict(x))
+    assert not torch.equal(method.thinner(1)(x), method.predict(x))
 
 
 def test_auto_takes_edges_of_images_and_else_inputs() -> None:

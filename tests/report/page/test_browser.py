@@ -47,10 +47,14 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(
-    run_folder: Path, hostile_folder: Path, comparison_folder: Path, tmp_path_factory: pytest.TempPathFactory
+    run_folder: Path,
+    density_folder: Path,
+    hostile_folder: Path,
+    comparison_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("pages")
-    found = {"run": run_folder, "hostile": hostile_folder, "comparison": comparison_folder}
+    found = {"run": run_folder, "density": density_folder, "hostile": hostile_folder, "comparison": comparison_folder}
     for name, folder in found.items():
         save_page(make_page([folder]), place / f"{name}.html")
     return {name: place / f"{name}.html" for name in found}
@@ -89,7 +93,7 @@ def test_overlapping_boxes_are_found() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["run", "hostile", "comparison"])
+@pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison"])
 def test_a_page_is_whole_at_every_width(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
     address = pages[name].as_uri()
     context = browser.new_context(color_scheme=scheme)

@@ -1,7 +1,9 @@
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
 
 import pytest
+import torch
 
 from spacenet.errors import RunError
 from spacenet.experiments.run import METRICS, MODEL, Run, create_folder
@@ -94,6 +96,27 @@ def test_a_method_without_a_network_and_without_epochs_has_a_page(tmp_path: Path
     page = make_page([tmp_path / "run"])
     assert "one after another, without a network. Asked" in page.lead
     assert page.sections[0].exhibits
+    assert "Connections" not in [number.name for number in page.numbers]
+    settings = {(row[1], row[0]) for row in page.sections[-1].tables[1].rows}
+    assert ("options", "directions") in settings
+    assert {name for part, name in settings if part in ("net", "training")} == {"device", "threads"}
+
+
+def test_what_is_kept_of_each_class_has_a_part_of_its_own(density_folder: Path) -> None:
+    facts, page = load_run(density_folder), make_page([density_folder])
+    kept = next(number for number in page.numbers if number.name == "Kept")
+    assert kept.meaning == "between tasks, with 0 old samples and 74 numbers for each class"
+    part = next(part for part in page.sections if part.title == "What it keeps of each class")
+    assert part.notes[0].startswith("It keeps beside the network 2 Gaussians × 3 directions on 8 inputs: 74 numbers")
+    assert "--validation" in part.notes[1]
+    assert part.exhibits[0].picture.name == "accuracy-against-memory"
+    assert part.exhibits[0].data is not None
+    assert part.exhibits[0].data.rows[-1] == ["3", "74", f"{facts.metrics['acc']:.2f}"]
+    assert len(part.exhibits[0].data.rows) == 4
+    many = replace(facts, analysis=replace(facts.analysis, confusion=torch.full((6, 6), 1_000)))
+    notes = [note for part in run_page.run_page([many]).sections for note in part.notes]
+    assert [note for note in notes if "At most 2,000 samples of each task" in note]
+    assert not [note for note in part.notes if "At most" in note]
 
 
 def test_another_run_beside_it(comparison_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

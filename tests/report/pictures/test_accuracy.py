@@ -91,6 +91,15 @@ def test_confusions_are_shares_of_the_true_class() -> None:
     assert task_picture.title == "Task 2 keeps 75 % of its samples; 25 % are given a class of task 1"
 
 
+def test_where_tasks_are_well_apart_the_title_says_so() -> None:
+    counts = [[996, 4, 0], [3, 979, 18], [11, 10, 979]]
+    picture = task_confusion_picture(ConfusionData(np.array(counts) / 10, ("a", "b", "c"), (0, 1, 2)))
+    assert picture is not None
+    assert picture.title == (
+        "Every task keeps 97.9 % of its samples or more; most that one loses to another: 2 %, task 2 to task 3"
+    )
+
+
 def test_nothing_confused_is_said() -> None:
     perfect = ConfusionData(100 * np.eye(3), ("a", "b", "c"), (0, 1, 2))
     picture = class_confusion_picture(perfect)

@@ -12,7 +12,7 @@ from spacenet.density.densities import Densities
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.sections import check_finite, check_sections, check_shapes, in_section, section
+from spacenet.sections import check_finite, check_shapes, in_section, section
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Task
@@ -96,9 +96,10 @@ class SpaceNetRehearsal(AdaptiveMethod):
         bounds = {name: tensor for name, tensor in extra.items() if "/" not in name}
         check_shapes(bounds, {"low": (inputs,), "span": ()}, BOUNDS)
         check_finite(bounds, {"low": -math.inf, "span": 0.0}, BOUNDS)
-        summaries = {name: tensor for name, tensor in extra.items() if "/" in name}
-        check_sections(summaries, "density")
-        self.densities.check(section(summaries, "density"), sum(map(len, self.classes)), inputs)
+        summaries = section(extra, "density")
+        self.densities.check(summaries, sum(map(len, self.classes)), inputs)
+        own = bounds.keys() | in_section("density", summaries).keys()
+        super().check_extra({name: tensor for name, tensor in extra.items() if name not in own}, input_shape)
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         super().load_model(tensors)

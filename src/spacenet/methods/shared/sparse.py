@@ -344,9 +344,9 @@ class SparseMethod(Method):
         return in_section("balance", self.balance.tensors())
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        own = section(extra, "balance")
-        self.balance.check(own, len(self.classes))
-        super().check_extra({key: extra[key] for key in extra.keys() - in_section("balance", own).keys()}, input_shape)
+        self.balance.check(section(extra, "balance"), len(self.classes))
+        rest = {name: tensor for name, tensor in extra.items() if not name.startswith("balance/")}
+        super().check_extra(rest, input_shape)
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:
         self.ledger.load(tensors)

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 
+from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
 from spacenet.experiments.config import to_toml
 from spacenet.experiments.run import CONFIG, LOG, MODEL
 from spacenet.experiments.watch import TIME_OF_DAY
 from spacenet.plain_settings import to_plain
+from spacenet.report.model import kept_text
 from spacenet.report.page.page import Command, Exhibit, Number, Page, Section, Table
 from spacenet.report.page.repeat import run_command
 from spacenet.report.pictures.accuracy import accuracy_pictures
+from spacenet.report.pictures.class_memory import class_memory_data, class_memory_picture
 from spacenet.report.pictures.picture import Picture
 from spacenet.report.pictures.space import space_pictures
 from spacenet.report.source import RunFacts
@@ -18,6 +21,9 @@ from spacenet.report.tables import bytes_text
 MANY = 12
 """Tables with more columns are not shown: nobody reads them."""
 SECTIONS = ("data", "net", "training", "options")
+WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
+"""Of these sections, the settings that count where there is no network to train."""
+OF_CLASSES = "What it keeps of each class"
 
 
 def run_page(runs: Sequence[RunFacts], beside: RunFacts | None = None, failures: Sequence[str] = ()) -> Page:
@@ -30,6 +36,7 @@ def run_page(runs: Sequence[RunFacts], beside: RunFacts | None = None, failures:
     sections = [
         Section("What it remembers", of_which, _seeds(runs), _exhibits(memory, first)),
         Section("What it confuses", exhibits=_exhibits(confusion, first)),
+        *_of_classes(first),
         Section("The space", exhibits=_exhibits(space_pictures(first, beside), first)),
         _making(runs),
     ]
@@ -50,16 +57,19 @@ def numbers(runs: Sequence[RunFacts]) -> list[Number]:
         return [float(each[key]) for each in metrics]
 
     told = [float(each["task_incremental"]["acc"]) for each in metrics]
+    kept = runs[0].analysis.kept
+    of_classes = f" and {kept.floats:,} numbers for each class" if kept else ""
     files = [float((facts.folder / MODEL).stat().st_size) for facts in runs]
     plain = "{:.1f}".format
+    connections = of("Connections", "in the whole network", every("connections"), "{:,.0f}".format)
     return [
         of("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", every("acc"), plain, " %"),
         of("ACC, task told", "if it only had to choose among the task's own classes", told, plain, " %"),
         of("BWT", "percentage points that earlier tasks changed by since they were learned", every("bwt"), _signed),
         of("Forgetting", "percentage points that earlier tasks lost from their best", every("forgetting"), plain),
-        of("Connections", "in the whole network", every("connections"), "{:,.0f}".format),
+        *([connections] if metrics[0]["layers"] else []),
         of("Model file", "on disk", files, bytes_text),
-        of("Kept", f"between tasks, with {samples:,} old samples", every("bytes_kept"), bytes_text),
+        of("Kept", f"between tasks, with {samples:,} old samples{of_classes}", every("bytes_kept"), bytes_text),
         of("Time", f"for training and evaluation{of_a_seed}", every("seconds"), seconds_text),
     ]
 
@@ -107,6 +117,25 @@ def _exhibits(pictures: Sequence[Picture], facts: RunFacts) -> list[Exhibit]:
     return [Exhibit(picture, tables.get(picture.name)) for picture in pictures]
 
 
+def _of_classes(facts: RunFacts) -> list[Section]:
+    """What is kept of each class, and what it buys."""
+    kept, data = facts.analysis.kept, class_memory_data(facts)
+    if kept is None:
+        return []
+    beside = " beside the network" if facts.metrics["layers"] else ""
+    notes = [f"It keeps{beside} {kept_text(kept)}."]
+    if data is None:
+        return [Section(OF_CLASSES, notes)]
+    if not facts.config.data.validation:
+        notes.append("The curve is of the test set; to choose a number of directions, look at a run with --validation.")
+    counts = facts.analysis.confusion
+    if counts is not None and int(counts.sum()) > MANY_SAMPLES:
+        notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task count for the curve.")
+    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in data.points]
+    table = Table("With fewer directions", ["directions", "numbers for each class", "ACC %"], rows)
+    return [Section(OF_CLASSES, notes, exhibits=[Exhibit(class_memory_picture(data), table)])]
+
+
 def _matrix(facts: RunFacts) -> Table | None:
     tasks = facts.labels
     if len(tasks) > MANY:
@@ -152,8 +181,7 @@ def _seeds(runs: Sequence[RunFacts]) -> list[Table]:
 def _making(runs: Sequence[RunFacts]) -> Section:
     """How the run was made, and how to make it again."""
     config, metrics = runs[0].config, runs[0].metrics
-    plain = to_plain(config)
-    rows = [[name.replace("_", " "), part, _text(value)] for part in SECTIONS for name, value in plain[part].items()]
+    rows = [[name.replace("_", " "), part, _text(value)] for part, name, value in _settings(runs[0])]
     around = [
         ["seeds" if runs[1:] else "seed", ", ".join(str(facts.config.seed) for facts in runs)],
         ["hardware", metrics["hardware"]],
@@ -168,6 +196,17 @@ def _making(runs: Sequence[RunFacts]) -> Section:
         Table("Settings", ["setting", "of", "value"], rows, words=3),
     ]
     return Section("How it was made", tables=tables, commands=commands, files=[(CONFIG, to_toml(config))])
+
+
+def _settings(facts: RunFacts) -> list[tuple[str, str, object]]:
+    """Section, name and value of all settings that the method looks at."""
+    plain, only = to_plain(facts.config), {} if facts.metrics["layers"] else WITHOUT_NETWORK
+    return [
+        (part, name, value)
+        for part in SECTIONS
+        for name, value in plain[part].items()
+        if part not in only or name in only[part]
+    ]
 
 
 def _foot(runs: Sequence[RunFacts]) -> str:

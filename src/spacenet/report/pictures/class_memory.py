@@ -37,6 +37,16 @@ class ClassMemoryData:
         """The least that is nearly as accurate as what the run kept."""
         return next(point for point in self.points if point.acc >= self.used.acc - NEAR)
 
+    @property
+    def span(self) -> float:
+        """Percentage points between the worst and the best."""
+        accuracies = [point.acc for point in self.points]
+        return max(max(accuracies) - min(accuracies), LEAST_SPAN)
+
+    def falls(self, point: Thinner, other: Thinner) -> bool:
+        """Whether the line goes down from one to the other, so that one sees it."""
+        return other.acc < point.acc - 0.03 * self.span
+
 
 def class_memory_data(facts: RunFacts) -> ClassMemoryData | None:
     """What the run noted; None where its method describes no classes."""
@@ -50,8 +60,8 @@ def class_memory_picture(data: ClassMemoryData) -> Picture:
     return Picture(
         "accuracy-against-memory",
         _title(data),
-        "Line: the accuracy over all tasks in the end (ACC) against the numbers kept of each class, with fewer and fewer "
-        f"directions for each Gaussian. {each}. The last is what the run kept.",
+        "Line: the accuracy over all tasks in the end (ACC) against the numbers kept of each class, from no direction "
+        f"of each Gaussian to all. {each}. The last is what the run kept.",
         lambda: _draw(data),
     )
 
@@ -75,7 +85,7 @@ def _draw(data: ClassMemoryData) -> "Figure":
     figure = new_figure(3.6)
     axes = figure.subplots()
     x, y = [point.floats for point in data.points], [point.acc for point in data.points]
-    span = max(max(y) - min(y), LEAST_SPAN)
+    span = data.span
     axes.set_xscale("log")
     axes.set_xlim(x[0] / MARGIN, x[-1] * MARGIN)
     axes.set_ylim(max(min(y) - 0.15 * span, 0.0), max(y) + 0.18 * span)
@@ -86,7 +96,6 @@ def _draw(data: ClassMemoryData) -> "Figure":
     ticks = _ticks(*axes.get_xlim())
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
     axes.minorticks_off()
-    axes.yaxis.get_major_locator().set_params(steps=[1, 2, 5, 10])
     axes.set_xlabel("numbers kept of each class (logarithmic); at the points: directions of each Gaussian")
     axes.set_ylabel("accuracy over all tasks (ACC) in %")
     return figure
@@ -97,11 +106,11 @@ def _name(axes: "Axes", data: ClassMemoryData) -> None:
     for point, other in zip(data.points, data.points[1:], strict=False):
         text = _directions(point) if point.directions < 2 else str(point.directions)
         text += f": {point.acc:.1f} %" if point is data.enough else ""
-        rises = other.acc >= point.acc
-        _label(axes, point, text, (5, -5 if rises else 5), "top" if rises else "bottom")
-    used, rises = data.used, data.used.acc >= data.points[-2].acc - 0.1 * NEAR
+        falls = data.falls(point, other)
+        _label(axes, point, text, (5, 5 if falls else -5), "bottom" if falls else "top")
+    used, falls = data.used, data.falls(*data.points[-2:])
     text = f"{_directions(used)}: {used.acc:.1f} % (this run)"
-    _label(axes, used, text, (6, 9 if rises else -9), "bottom" if rises else "top", "right", "bold")
+    _label(axes, used, text, (6, -9 if falls else 9), "top" if falls else "bottom", "right", "bold")
 
 
 def _label(

@@ -1,5 +1,6 @@
 """What is taken for what in the end: classes, and tasks."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 5
 """Confusions that the text alternative names."""
+WELL_APART = 95.0
+"""Where every task keeps so many % of its samples, that is what to see."""
 LETTERS = 80
 """How many fit side by side under the cells."""
 LONGEST = 16
@@ -84,8 +87,11 @@ def task_confusion_picture(data: ConfusionData) -> Picture | None:
         return None
     title = "Every sample is given a class of its own task"
     for a, b, share in data.largest(1):
-        kept = share_text(float(data.shares[a, a]))
+        kept, least = share_text(float(data.shares[a, a])), float(np.nanmin(np.diagonal(data.shares)))
         title = f"Task {a + 1} keeps {kept} of its samples; {share_text(share)} are given a class of task {b + 1}"
+        if least >= WELL_APART:
+            most = f"most that one loses to another: {share_text(share)}, task {a + 1} to task {b + 1}"
+            title = f"Every task keeps {math.floor(10 * least) / 10:.1f} % of its samples or more; {most}"
     kept_all = tasks_text(np.diagonal(data.shares))
     return Picture(
         "task-confusion",
