@@ -66,10 +66,11 @@ def test_old_summaries_keep_every_bit() -> None:
     method, stream = make(SpaceNetDensity, MLP), small_stream()
     learn(method, stream[:1])
     before = {name: tensor.clone() for name, tensor in method.extra().items()}
-    learn(method, stream[1:])
+    learn(method, [stream[1], stream[2]])  # a slice would count from 0 again
     for name, tensor in before.items():
         now = method.extra()[name]
         assert torch.equal(now[: len(tensor)] if "classes" in name else now, tensor), name
+    assert len(method.densities) == 6  # type: ignore[attr-defined]
 
 
 def test_it_trains_exactly_as_spacenet() -> None:
