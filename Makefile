@@ -33,7 +33,7 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix .
