@@ -1,7 +1,7 @@
 import re
 from pathlib import Path
 
-from spacenet.report.pictures.picture import INK, MARKS, TASKS, Picture, colours, new_figure
+from spacenet.report.pictures.picture import INK, MARKS, TASKS, Picture, _numbered, colours, new_figure
 
 
 def picture(text: str = "a line") -> Picture:
@@ -46,3 +46,10 @@ def test_files_are_the_same_every_time(tmp_path: Path) -> None:
 def test_there_are_colours_for_any_number() -> None:
     for count in (1, 8, 9, 100):
         assert len(set(colours(count))) == count
+
+
+def test_the_same_picture_is_the_same_file_though_names_were_made_from_rounding() -> None:
+    drawn = '<svg><g id="b7"><use href="#a1"/></g><g clip-path="url(#pff)"/><path id="a1"/><clipPath id="pff"/></svg>'
+    again = drawn.replace("pff", "p07").replace("b7", "b8")
+    assert _numbered(drawn) == _numbered(again)
+    assert _numbered(drawn).count('"#e1"') == _numbered(drawn).count('id="e1"') == 1

@@ -48,7 +48,7 @@ class Picture:
         file = io.BytesIO()
         with _look():
             self.draw().savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        return file.getvalue().decode()
+        return _numbered(file.getvalue().decode())
 
     def inline(self) -> str:
         """For a page: follows its colours and its width, says what it shows, and shares no name with other pictures."""
@@ -121,3 +121,10 @@ def _look() -> Any:
             "legend.frameon": False,
         }
     )
+
+
+def _numbered(drawn: str) -> str:
+    """The same SVG with names in the order in which they come. Matplotlib makes some of them from numbers whose last
+    digits are not the same every time."""
+    names = {name: f"e{number}" for number, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn)))}
+    return re.sub(r'(\bid="|url\(#|href="#)([^")]+)', lambda found: found[1] + names.get(found[2], found[2]), drawn)
