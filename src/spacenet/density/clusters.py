@@ -4,8 +4,8 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-ROUNDS = 20
-SAMPLES = 1500
+ROUNDS = 10
+SAMPLES = 1000
 """So many are enough to find the centres; the others join the nearest one."""
 
 

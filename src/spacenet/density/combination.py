@@ -18,9 +18,16 @@ def combined(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpn
     fit = fit.double() * sharpness
     if network is None:
         return torch.log_softmax(fit, 1)
+    if len({len(classes) for classes in tasks}) == 1:  # all at once, which takes a fraction of the time
+        here, answer = (each.unflatten(1, (len(tasks), len(tasks[0]))) for each in (fit, network))
+        return torch.log_softmax(_of_tasks(here, answer, weight).flatten(1), 1)
     parts = []
     for classes in tasks:
-        here = fit[:, classes.start : classes.stop]
-        within = here + weight * network[:, classes.start : classes.stop]
-        parts.append(torch.logsumexp(here, 1, keepdim=True) + torch.log_softmax(within, 1))
+        here, answer = (each[:, classes.start : classes.stop] for each in (fit, network))
+        parts.append(_of_tasks(here, answer, weight))
     return torch.log_softmax(torch.cat(parts, 1), 1)
+
+
+def _of_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
+    """The task's probability, then that of each class within it; classes are the last dimension."""
+    return torch.logsumexp(fit, -1, keepdim=True) + torch.log_softmax(fit + weight * network, -1)

@@ -11,7 +11,7 @@ from spacenet.density.clusters import clusters
 from spacenet.sections import check_finite, check_shapes
 
 WHAT = "the classes' summaries"
-OVERSAMPLING, ROUNDS = 8, 4
+OVERSAMPLING, ROUNDS = 8, 2
 """Directions more than asked for, and rounds, while the leading ones are sought."""
 
 
