@@ -4,7 +4,6 @@
 the same network with the same settings, so the difference is what the summaries take.
 """
 
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass, replace
@@ -18,13 +17,12 @@ from rich.table import Table
 from benchmarks.command import console, keep, read_options
 from benchmarks.prediction import samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
-from benchmarks.workload import workload
+from benchmarks.workload import WorkloadOptions, workload
 from spacenet.deploy.model import Model, Recipe
 from spacenet.experiments.config import RunConfig
 from spacenet.methods import method_named
 from spacenet.methods.architectural.spacenet_density import DensitySettings
 from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
-from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
 from spacenet.streams import make_stream
 from spacenet.training.loop import learn_task
@@ -37,28 +35,19 @@ MOST_TRAINING, MOST_PREDICTING = 1.5, 3.0
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(WorkloadOptions):
     """What summaries of classes cost."""
 
-    threads: int = 1
-    """Processor threads of torch."""
     repeats: int = 5
     """How often both learn all tasks."""
     seconds_per_cell: float = 3.0
     """Time given to predictions of each method at each batch size."""
-    json: OptionalPath = None
-    """Also write the raw figures to this file."""
-    data_dir: OptionalPath = None
-    """Where MNIST is (default: as for spacenet run); without it random numbers do."""
-    tiny: Flag = False
-    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
 
 
 def measure(options: Options, console: Console) -> Figures:
     """Measure and print; returns the raw figures."""
     torch.set_num_threads(options.threads)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    figures: Figures = {"torch": torch.__version__, "threads": options.threads, "load_at_the_start": load}
+    figures: Figures = options.conditions()
     with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
         configs = {PLAIN: work.config, WITH: with_summaries(work.config)}
         seconds: dict[str, list[float]] = {name: [] for name in configs}

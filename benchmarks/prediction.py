@@ -5,7 +5,6 @@ processor, measured in turns. Then the model file: its size, and how long it tak
 """
 
 import multiprocessing
-import os
 import sys
 import tempfile
 import time
@@ -23,11 +22,10 @@ from rich.table import Table
 
 from benchmarks.command import console, keep, read_options
 from benchmarks.stepping import after_tasks, alternate
-from benchmarks.workload import Workload, workload
+from benchmarks.workload import Workload, WorkloadOptions, workload
 from spacenet.deploy.file import load_model, save_model
 from spacenet.deploy.model import Label, Model, Recipe
 from spacenet.experiments.config import RunConfig
-from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
 from spacenet.space.cut import cut
 from spacenet.space.pack import Pack, pack
@@ -44,26 +42,17 @@ PROCESSES = 3
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(WorkloadOptions):
     """Predictions of the pack against those of the dense network, and the model file."""
 
-    threads: int = 1
-    """Processor threads of torch."""
     seconds_per_cell: float = 3.0
     """Time given to each form at each width and batch size."""
-    json: OptionalPath = None
-    """Also write the raw figures to this file."""
-    data_dir: OptionalPath = None
-    """Where MNIST is (default: as for spacenet run); without it random numbers do."""
-    tiny: Flag = False
-    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
 
 
 def measure(options: Options, console: Console) -> Figures:
     """Measure and print what the options ask for; returns the raw figures."""
     torch.set_num_threads(options.threads)
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    figures: Figures = {"torch": torch.__version__, "threads": options.threads, "load_at_the_start": load}
+    figures: Figures = options.conditions()
     figures |= {"speed": [], "file": []}
     with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
         for width in work.step_widths:

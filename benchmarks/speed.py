@@ -17,8 +17,7 @@ from benchmarks.command import console, keep, read_options
 from benchmarks.compare import compare_runs, compare_steps, runs_table, runs_verdict, steps_table
 from benchmarks.phases import profile, profile_table
 from benchmarks.width import measure_widths, widths_table
-from benchmarks.workload import Workload, workload
-from spacenet.option_types import Flag, OptionalPath
+from benchmarks.workload import Workload, WorkloadOptions, workload
 from spacenet.report.tables import table
 
 Part = Literal["run", "width", "profile"]
@@ -26,23 +25,15 @@ PARTS: tuple[Part, ...] = ("run", "width", "profile")
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(WorkloadOptions):
     """Compact against masked dense (run), what width costs (width), where the time goes (profile)."""
 
-    threads: int = 1
-    """Processor threads of torch."""
     only: tuple[Part, ...] = PARTS
     """Measure only these parts."""
     runs: int = 3
     """Whole runs of each form; the median is shown (in the profile the mean, so that phases add up)."""
     seconds_per_cell: float = 5.0
     """Time given to each cell of the tables of training steps."""
-    json: OptionalPath = None
-    """Also write the raw figures to this file."""
-    data_dir: OptionalPath = None
-    """Where MNIST is (default: as for spacenet run)."""
-    tiny: Flag = False
-    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
 
 
 def measure(options: Options, console: Console) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 
 from spacenet.datasets.readers import DATASETS
 from spacenet.datasets.sources import DATA_VARIABLE
@@ -15,8 +17,28 @@ from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
 from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.nets import NetSettings
+from spacenet.option_types import Flag, OptionalPath
 
 STREAM = "split-mnist"
+
+
+@dataclass(frozen=True)
+class WorkloadOptions:
+    """What every command that measures on it can be asked for."""
+
+    threads: int = 1
+    """Processor threads of torch."""
+    json: OptionalPath = None
+    """Also write the raw figures to this file."""
+    data_dir: OptionalPath = None
+    """Where MNIST is (default: as for spacenet run); without it random numbers do."""
+    tiny: Flag = False
+    """Tiny sizes and random data: shows whether the measuring works, nothing else."""
+
+    def conditions(self) -> dict[str, Any]:
+        """Under what figures are taken, to be kept with them."""
+        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+        return {"torch": torch.__version__, "threads": self.threads, "load_at_the_start": load}
 
 
 @dataclass(frozen=True)

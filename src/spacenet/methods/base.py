@@ -71,9 +71,9 @@ class Layer:
     """Connections that lead into the layer."""
 
 
-def in_parts(predict: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
-    """Scores for any number of samples, in bounded memory."""
-    return torch.cat([predict(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
+def in_parts(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
+    """What a function gives for any number of samples, in bounded memory; computed on the device, kept off it."""
+    return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
 class Method(ABC):

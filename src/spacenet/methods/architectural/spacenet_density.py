@@ -17,7 +17,7 @@ from spacenet.density import densities
 from spacenet.density.combination import combined
 from spacenet.density.densities import Densities, Kept
 from spacenet.errors import SettingsError
-from spacenet.methods.base import PREDICT_BATCH, MethodSettings
+from spacenet.methods.base import MethodSettings, in_parts
 from spacenet.methods.ranges import Between, Range
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.methods.shared.summarised import FIXED, Kind, SummarySettings, features, fixed_kind, new_densities
@@ -52,7 +52,8 @@ class DensitySettings(SummarySettings, AdaptiveSettings):
         for name in ("sharpness", "network_weight"):
             value = getattr(self, name)
             if not 0.0 <= value < float("inf") or (name == "sharpness" and value == 0):
-                raise SettingsError(f"{name.replace('_', '-')}: {value} is out of range")
+                need = "more than 0" if name == "sharpness" else "0 or more"
+                raise SettingsError(f"{name.replace('_', '-')}: {value} is out of range (need {need})")
 
 
 class SpaceNetDensity(AdaptiveMethod):
@@ -95,9 +96,9 @@ class SpaceNetDensity(AdaptiveMethod):
             self.units = unit_values(self.ledger)
         view = self._seen()
         with torch.no_grad():
-            parts = [self._represent(view, x.to(self.device)).cpu() for x in task.train.x.split(PREDICT_BATCH)]
+            h = in_parts(lambda x: self._represent(view, x), task.train.x, self.device)
         rng = generator(self.seed, "summaries", task.index)
-        self.densities.add(torch.cat(parts), task.train.y.cpu(), task.classes, rng)
+        self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
     def _seen(self) -> Values:
         """The values of the network as it stood after the first task."""

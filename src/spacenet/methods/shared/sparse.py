@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.optim import Optimizer
 
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, Layer, Method, MethodSettings
+from spacenet.methods.base import Batch, Layer, Method, MethodSettings, in_parts
 from spacenet.methods.ranges import Among, Between, Range
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
@@ -279,9 +279,10 @@ class SparseMethod(Method):
         self._changed()
         super().end_task(task)
         if self.settings.balance == "logits":
-            parts = [self.packed()(x.to(self.device)).cpu() for x in task.train.x.split(PREDICT_BATCH)]
-            own = torch.cat(parts)[:, task.classes.start : task.classes.stop]
-            self.balance.note(own, task.train.y.cpu() - task.classes.start)
+            scores = in_parts(self.packed(), task.train.x, self.device)
+            self.balance.note(
+                scores[:, task.classes.start : task.classes.stop], task.train.y.cpu() - task.classes.start
+            )
 
     def _changed(self) -> None:
         """What was packed is no longer what the ledger holds."""

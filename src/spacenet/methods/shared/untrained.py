@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from spacenet.methods.base import ANY, PREDICT_BATCH, Batch, Layer, Method, MethodSettings
+from spacenet.methods.base import ANY, Batch, Layer, Method, MethodSettings, in_parts
 from spacenet.methods.shared.summarised import FIXED, fixed_kind
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.stream import Samples, Stream, Task
@@ -63,8 +63,7 @@ class UntrainedMethod(Method):
         return self.predict(batch.x)
 
     def end_task(self, task: Task) -> None:
-        parts = [self._represent(x.to(self.device)).cpu() for x in task.train.x.split(PREDICT_BATCH)]
-        self.enter(torch.cat(parts), task.train.y.cpu(), task)
+        self.enter(in_parts(self._represent, task.train.x, self.device), task.train.y.cpu(), task)
         self._values = None
         super().end_task(task)
 

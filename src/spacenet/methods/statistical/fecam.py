@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import PREDICT_BATCH, MethodSettings
+from spacenet.methods.base import MethodSettings, in_parts
 from spacenet.methods.ranges import Between
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import CPU, Blueprint
@@ -99,7 +99,7 @@ class FeCAM(DenseMethod):
             super().begin_task(task, data)
 
     def end_task(self, task: Task) -> None:
-        h = torch.cat([self.features(part.to(self.device)).cpu() for part in task.train.x.split(PREDICT_BATCH)])
+        h = in_parts(self.features, task.train.x, self.device)
         own = [h[task.train.y.cpu() == number] for number in task.classes]
         means = torch.stack([each.mean(0) for each in own])
         covariances = torch.stack([torch.cov(self._bent(each).T, correction=0) for each in own])
