@@ -12,6 +12,7 @@ from spacenet.density.densities import Kept
 from spacenet.density.summary import floats_of
 from spacenet.methods.base import Method, in_parts
 from spacenet.metrics import accuracies
+from spacenet.sections import in_section, section
 from spacenet.streams.stream import Samples, Task
 from spacenet.training.checkpoint import load_tensors, save_tensors
 
@@ -57,7 +58,7 @@ def keep_activations(folder: Path, method: Method, task: Task) -> None:
     rows = torch.cat([(task.test.y == number).nonzero().flatten()[:SAMPLES_PER_CLASS] for number in chosen])
     found = method.activations(task.test.x[rows].to(method.device))
     labels = [str(task.labels[int(number) - task.classes.start]) for number in task.test.y[rows]]
-    tensors = {f"activations/{name}": values.half() for name, values in found.items()}
+    tensors = in_section("activations", {name: values.half() for name, values in found.items()})
     save_tensors(folder / ANALYSIS, tensors, {"labels": labels if tensors else []})
 
 
@@ -109,11 +110,7 @@ def _some(tests: Sequence[Samples]) -> list[Samples]:
 def load_analysis(folder: Path) -> Analysis:
     """What was kept of the run in a folder; nothing, if it is of a time before this was done."""
     tensors, facts = _load(folder)
-    activations = {
-        name.removeprefix("activations/"): values.float()
-        for name, values in tensors.items()
-        if name.startswith("activations/")
-    }
+    activations = {name: values.float() for name, values in section(tensors, "activations").items()}
     kept = Kept(**facts["kept"]) if "kept" in facts else None
     thinner = tuple(Thinner(**each) for each in facts.get("thinner", ()))
     return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]), kept, thinner)
