@@ -15,18 +15,20 @@ def test_densities_choose_the_task_and_both_the_class() -> None:
     assert answer.argmax() == 3
     of_task = torch.tensor([fit[0, :2].exp().sum(), fit[0, 2:].exp().sum()])
     found = torch.stack([answer[0, :2].exp().sum(), answer[0, 2:].exp().sum()])
-    torch.testing.assert_close(found.float(), of_task / of_task.sum())
+    torch.testing.assert_close(found.float(), of_task)
     within = (fit + network)[0, 2:].softmax(0)
     torch.testing.assert_close((answer[0, 2:].exp() / found[1]).float(), within)
 
 
-def test_without_weight_the_network_says_nothing() -> None:
-    fit, network = torch.randn(6, 5), torch.randn(6, 5)
-    expected = (0.3 * fit.double()).log_softmax(1)
-    torch.testing.assert_close(combined(fit, network, TASKS, 0.3, 0.0), expected)
+@pytest.mark.parametrize("tasks", [TASKS, (range(2), range(2, 4))])
+def test_without_weight_the_network_says_nothing(tasks: tuple[range, ...]) -> None:
+    fit, network = torch.randn(2, 6, tasks[-1].stop)
+    torch.testing.assert_close(combined(fit, network, tasks, 0.3, 0.0), 0.3 * fit.double())
+    torch.testing.assert_close(combined(fit, None, tasks, 0.3, 0.5), 0.3 * fit.double())
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5])
-def test_they_are_probabilities(weight: float) -> None:
-    answer = combined(100 * torch.randn(6, 5), torch.randn(6, 5), TASKS, 0.2, weight)
-    torch.testing.assert_close(answer.exp().sum(1), torch.ones(6).to(answer))
+def test_tasks_of_one_size_are_treated_like_those_of_several() -> None:
+    fit, network = 100 * torch.randn(6, 4), torch.randn(6, 4)
+    alike = combined(fit, network, (range(2), range(2, 4)), 0.2, 0.5)
+    more = torch.cat([fit, fit[:, :1]], 1), torch.cat([network, network[:, :1]], 1)
+    torch.testing.assert_close(combined(*more, (range(2), range(2, 4), range(4, 5)), 0.2, 0.5)[:, :4], alike)

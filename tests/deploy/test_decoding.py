@@ -86,7 +86,7 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     "infinite scale": ("inputs", _all(f"{SCALING}/factor", np.inf), "factor has values"),
     "NaN weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), np.nan), "weight has values"),
     "more than all": ("inputs", put(f"{SUMMARY}/weight", (0, 0), 0.1), "weight has values"),
-    "class of no weight": ("inputs", put(f"{SUMMARY}/weight", 0, -np.inf), "weight has values"),
+    "class of no weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), -np.inf), "weight has values"),
     "negative spread": ("inputs", put(f"{SUMMARY}/spread", (0, 0, 0), -1e-3), "spread has values"),
     "negative rest": ("inputs", put(f"{SUMMARY}/rest", (0, 0), -1e-3), "rest has values"),
     "infinite direction": ("inputs", put(f"{SUMMARY}/direction", (0, 0, 0, 0), np.inf), "direction has values"),
@@ -136,5 +136,5 @@ def test_summaries_where_none_are_kept_are_refused() -> None:
 
 
 def test_a_gaussian_without_weight_is_as_it_should_be(described: dict[str, Model]) -> None:
-    few = from_bytes(forged(described["inputs"], put(f"{SUMMARY}/weight", (0, 0), -np.inf)))
+    few = from_bytes(forged(described["inputs"], put(f"{SUMMARY}/weight", (0, 1), -np.inf)))
     assert np.isfinite(few.probabilities(blobs([0])[0])).all()

@@ -86,8 +86,8 @@ def test_what_is_kept_of_classes() -> None:
     connections, network = found.connections, sum(value.nbytes for value in model.method.packed().values.values())
     assert found.sizes.per_connection == (size - kept) / connections
     assert found.sizes.ledger == sum(value.nbytes for value in model.method.network().values()) + kept
-    # To predict, every Gaussian is a number, a mean, directions, a number for each of these; and there is the scale.
-    assert found.sizes.packed == network + 4 * (4 * 2 * (1 + 8 + 3 * 8 + 3) + 8 + 1)
+    # To predict, every Gaussian is a mean and directions, and a number for each of these.
+    assert found.sizes.packed == network + 4 * 4 * 2 * (1 + 3) * (8 + 1)
 
 
 def test_what_features_are_looked_at_with_is_kept_too() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.density import discriminant
-from spacenet.density.scaling import Scaling, scaled
+from spacenet.density.scaling import Scaling
 from spacenet.density.summary import Summary, floats_of
 from spacenet.sections import check_sections, in_section, section
 
@@ -44,7 +44,7 @@ class Densities:
         """Enter a task's classes: features (n, d) of its samples, of the classes y. The first task fixes the scale."""
         if self.scaling is None:
             self.scaling = Scaling.fitted(h, y, whiten=self.whiten)
-        z = scaled(self.scaling.tensors(), h)
+        z = self.scaling.scaled(h)
         new = [Summary.of(z[y == number], self.components, self.directions, rng) for number in classes]
         self.classes = Summary.joined(self.classes, new)
 
@@ -63,11 +63,10 @@ class Densities:
         return self.scaling.undone(torch.cat(drawn))
 
     def values(self) -> dict[str, Tensor]:
-        """What `scores` computes with."""
+        """What `discriminant.scores` computes with."""
         assert self.scaling is not None, "no class was entered"
         assert self.classes is not None
-        found = discriminant.matrices(self.classes, self.shrinkage)
-        return {**in_section("scaling", self.scaling.tensors()), **in_section("class", found)}
+        return discriminant.matrices(self.classes, self.scaling, self.shrinkage)
 
     def tensors(self) -> dict[str, Tensor]:
         """All that is kept, by name, for a file."""
@@ -96,8 +95,3 @@ class Densities:
         dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
         floats = floats_of(self.components, self.directions, dimensions)
         return Kept(representation, dimensions, self.components, self.directions, floats, size + more)
-
-
-def scores(values: Mapping[str, Tensor], h: Tensor, shrinkage: float) -> Tensor:
-    """How well features fit each class; `values` is what `Densities.values` gave."""
-    return discriminant.scores(section(values, "class"), scaled(section(values, "scaling"), h), shrinkage)

@@ -41,6 +41,16 @@ class Scaling:
         """The features that `scaled` made z of."""
         return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
 
+    def drawn_in(self, weight: Tensor) -> Tensor:
+        """Weights of the features that do what these, (…, d), do with the scaled ones, but for the mean; of 64 bits."""
+        factor = self.factor.double()
+        return weight.double() @ factor.T if factor.dim() else weight.double() * factor
+
+    def scaled(self, h: Tensor) -> Tensor:
+        """Features in the common scale."""
+        centred = h - self.mean
+        return centred @ self.factor if self.factor.dim() else centred * self.factor
+
     def tensors(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "factor": self.factor}
 
@@ -54,12 +64,6 @@ class Scaling:
         whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # one number where nothing varied
         check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, WHAT)
         check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, WHAT)
-
-
-def scaled(values: Mapping[str, Tensor], h: Tensor) -> Tensor:
-    """Features in the common scale; `values` is what `Scaling.tensors` gave."""
-    centred, factor = h - values["mean"], values["factor"]
-    return centred @ factor if factor.dim() else centred * factor
 
 
 def pooled_roots(h: Tensor, grid: int) -> Tensor:

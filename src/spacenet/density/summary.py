@@ -18,7 +18,7 @@ OVERSAMPLING, ROUNDS = 8, 2
 @dataclass(frozen=True)
 class Summary:
     """k Gaussians in d dimensions, with r directions each. Where samples were too few for so many Gaussians or
-    directions, some have no weight, or no length."""
+    directions, some have no weight, or no length; the first Gaussian always has."""
 
     weight: Tensor  # (k,) the part of the class's samples, as a logarithm
     mean: Tensor  # (k, d)
@@ -80,7 +80,7 @@ class Summary:
         check_shapes(tensors, {**shapes, "direction": (*each, directions, dimensions), "rest": each}, WHAT)
         check_finite(tensors, {"mean": -math.inf, "spread": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
         weight = tensors["weight"]
-        if not bool((weight <= 0).all() & (weight > -math.inf).any(1).all()):
+        if not bool((weight <= 0).all() & (weight[:, 0] > -math.inf).all()):
             raise ValueError(f"{WHAT}: weight has values that are not possible")
 
     def sample(self, count: int, rng: Generator) -> Tensor:

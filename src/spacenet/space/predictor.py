@@ -17,5 +17,5 @@ class Predictor:
     values: dict[str, Tensor]
 
     def __call__(self, x: Tensor) -> Tensor:
-        with torch.no_grad():
+        with torch.inference_mode():
             return self.forward(self.values, x)

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from spacenet.density import densities
 from spacenet.density.densities import Densities
+from spacenet.density.discriminant import scores
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.statistical.gaussian import Gaussian
@@ -35,7 +35,7 @@ def test_it_keeps_exactly_the_summaries_of_the_density_package() -> None:
     assert kept.keys() == by_hand.tensors().keys()
     assert all(torch.equal(kept[name], tensor) for name, tensor in by_hand.tensors().items())
     x = stream[1].test.x
-    assert torch.equal(method.predict(x), densities.scores(by_hand.values(), x, 0.6))
+    assert torch.equal(method.predict(x), scores(by_hand.values(), x))
     assert torch.equal(method.forward(Batch(x, stream[1].test.y, torch.arange(len(x)))), method.predict(x))
 
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.density import densities
+from spacenet.density import discriminant
 from spacenet.density.combination import combined
 from spacenet.density.densities import Densities, Kept
 from spacenet.errors import SettingsError
@@ -128,8 +128,8 @@ class SpaceNetDensity(AdaptiveMethod):
         values |= in_section("density", {name: value.to(self.device) for name, value in known.items()})
 
         def forward(values: Values, x: Tensor) -> Tensor:
-            h = self._represent(section(values, "view"), x)
-            fit = densities.scores(section(values, "density"), h, settings.shrinkage)
+            h = self._represent(section(values, "view") if self.units else {}, x)
+            fit = discriminant.scores(section(values, "density"), h)
             answer = network.forward(section(values, "network"), x) if counts else None
             return combined(fit, answer, tasks, settings.sharpness, settings.network_weight)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.density import densities
+from spacenet.density import discriminant
 from spacenet.density.densities import Kept
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.ranges import Between
@@ -50,7 +50,7 @@ class Gaussian(UntrainedMethod):
         return self.densities.values()
 
     def scores(self, values: Mapping[str, Tensor], h: Tensor) -> Tensor:
-        return densities.scores(values, h, self.settings.shrinkage)
+        return discriminant.scores(values, h)
 
     def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
         return self.densities.kept(fixed_kind(self.settings.representation, input_shape), 0)
