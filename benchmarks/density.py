@@ -1,7 +1,8 @@
 """What summaries of classes cost: `python -m benchmarks.density`, from the repository's root.
 
-`spacenet-density` against `spacenet` on Split MNIST, in turns: all tasks learned, and raw images to labels. Both train
-the same network with the same settings, so the difference is what the summaries take.
+`spacenet-density` against `spacenet`, in turns: all tasks learned, and raw images to labels. On Split MNIST both train
+the same network with the same settings, so the difference is what the summaries take. On another stream (`--stream
+icifar-100 --preset wrn-28-10`) each has its own preset, and tasks are learned on the GPU if there is one.
 """
 
 import sys
@@ -17,19 +18,22 @@ from rich.table import Table
 from benchmarks.command import console, keep, read_options
 from benchmarks.prediction import samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
-from benchmarks.workload import WorkloadOptions, workload
+from benchmarks.workload import Workload, WorkloadOptions, workload
 from spacenet.deploy.model import Model, Recipe
+from spacenet.errors import SpacenetError
 from spacenet.experiments.config import RunConfig
+from spacenet.experiments.presets import preset
 from spacenet.methods import method_named
 from spacenet.methods.architectural.spacenet_density import DensitySettings
 from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
+from spacenet.option_types import Integers, OptionalText
 from spacenet.report.tables import table
 from spacenet.streams import make_stream
+from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task
 
 Figures = dict[str, Any]
 PLAIN, WITH = "spacenet", "spacenet-density"
-BATCHES = (1, 1_000)
 MOST_TRAINING, MOST_PREDICTING = 1.5, 3.0
 """How many times as long learning and predicting may take."""
 
@@ -38,6 +42,12 @@ MOST_TRAINING, MOST_PREDICTING = 1.5, 3.0
 class Options(WorkloadOptions):
     """What summaries of classes cost."""
 
+    stream: OptionalText = None
+    """Another stream than Split MNIST, with the presets of both methods."""
+    preset: OptionalText = None
+    """Which of the stream's presets."""
+    batches: Integers = (1, 1_000)
+    """How many samples are predicted at a time."""
     repeats: int = 5
     """How often both learn all tasks."""
     seconds_per_cell: float = 3.0
@@ -49,15 +59,16 @@ def measure(options: Options, console: Console) -> Figures:
     torch.set_num_threads(options.threads)
     figures: Figures = options.conditions()
     with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
-        configs = {PLAIN: work.config, WITH: with_summaries(work.config)}
+        figures["data"], configs = what_is_learned(options, work)
         seconds: dict[str, list[float]] = {name: [] for name in configs}
         models: dict[str, Model] = {}
+        learned(configs[PLAIN], warm_up=True)
         for _ in range(options.repeats):
             for name, config in configs.items():
                 models[name], spent = learned(config)
                 seconds[name].append(spent)
-        figures |= {"data": work.data, "training_seconds": seconds, "predicting_ms": {}}
-    for batch in BATCHES:
+        figures |= {"training_seconds": seconds, "predicting_ms": {}}
+    for batch in options.batches:
         calls = {name: to_labels(model, samples_like(batch, model)) for name, model in models.items()}
         times = alternate(calls, options.seconds_per_cell)
         figures["predicting_ms"][str(batch)] = {name: each.ms for name, each in times.items()}
@@ -68,18 +79,35 @@ def measure(options: Options, console: Console) -> Figures:
     return figures
 
 
+def what_is_learned(options: Options, work: Workload) -> tuple[str, dict[str, RunConfig]]:
+    """The data in words, and the run of each method."""
+    if options.stream is None:
+        plain = replace(work.config, training=replace(work.config.training, device="cpu"))
+        return work.data, {PLAIN: plain, WITH: with_summaries(plain)}
+    over = {"data": {"data_dir": options.data_dir}, "training": {"threads": options.threads}}
+    runs = {name: preset(options.stream, name, over, variant=options.preset) for name in (PLAIN, WITH)}
+    return f"{options.stream}, {runs[PLAIN].net.net}, on {device_name(runs[PLAIN])}", runs
+
+
+def device_name(config: RunConfig) -> str:
+    device = find_hardware(config.training).device
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "the processor"
+
+
 def with_summaries(config: RunConfig) -> RunConfig:
     """The same run by spacenet-density."""
     assert isinstance(config.options, AdaptiveSettings)
     return replace(config, method=WITH, options=DensitySettings(**asdict(config.options)))
 
 
-def learned(config: RunConfig) -> tuple[Model, float]:
-    """A model that has learned all tasks, and the seconds it took, evaluation not counted."""
-    stream = make_stream(config.stream, config.data)
-    method = new_method(method_named(config.method), config, stream)
+def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:
+    """A model that has learned all tasks, and the seconds it took, evaluation not counted. To warm up, one epoch of one
+    task does: what a process does for the first time takes longer."""
+    stream, hardware = make_stream(config.stream, config.data), find_hardware(config.training)
+    method = new_method(method_named(config.method), config, stream, hardware.device)
     assert isinstance(method, SparseMethod)
-    tasks = list(stream)
+    tasks = list(stream)[: 1 if warm_up else None]
+    training = replace(config.training, epochs=1, first_epochs=None) if warm_up else config.training
     for task in tasks:
         assert len(task.train)  # read and normalised before the clock starts
     began = time.perf_counter()
@@ -87,13 +115,14 @@ def learned(config: RunConfig) -> tuple[Model, float]:
         learn_task(
             method,
             task,
-            config.training,
+            training,
+            hardware=hardware,
             on_batch=lambda done, total: None,
             on_epoch=lambda epoch, optimizer: None,
         )
     spent = time.perf_counter() - began
     recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
-    labels = [tuple(task.labels) for task in stream]
+    labels = [tuple(task.labels) for task in tasks]
     return Model.of(recipe, method, stream.normalisation, labels, {}), spent
 
 
@@ -133,8 +162,11 @@ def verdict(figures: Figures) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     options = read_options(Options, "density", arguments)
-    figures = measure(options, console())
-    keep(figures, options.json)
+    try:
+        keep(measure(options, console()), options.json)
+    except SpacenetError as error:
+        print(f"density: {error}", file=sys.stderr)
+        return error.exit_code
     return 0
 
 

@@ -16,6 +16,19 @@ def test_it_measures_both_and_says_whether_the_claims_hold(tmp_path: Path, capsy
     assert set(figures["predicting_ms"]) == {"1", "1000"}
 
 
+def test_another_stream_is_learned_with_the_presets_of_both(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--stream split-digits --batches 1 3 --repeats 1 --seconds-per-cell 0.01"
+    assert density.main(words.split()) == 0
+    shown = capsys.readouterr().out
+    assert "split-digits, mlp, on " in shown
+    assert "3 raw images to labels" in shown
+
+
+def test_a_stream_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert density.main(["--stream", "nothing"]) == 2
+    assert "there is no 'nothing'" in capsys.readouterr().err
+
+
 def test_the_verdict_names_what_takes_too_long() -> None:
     figures = {
         "training_seconds": {"spacenet": [1.0, 2.0, 3.0], "spacenet-density": [2.8, 9.0, 0.1]},
