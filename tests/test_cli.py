@@ -2,6 +2,7 @@ import pytest
 
 from spacenet import __version__
 from spacenet.cli import main
+from spacenet.experiments.presets import preset
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
@@ -26,3 +27,15 @@ def test_help_shows_the_methods_own_settings(method: str, capsys: pytest.Capture
     assert "--learning-rate" in out
     assert ("--rewire-fraction" in out) == (method == "spacenet")
     assert "{None}" not in out
+
+
+def test_help_shows_the_streams_and_methods_own_defaults_of_lists_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "icifar-100", "--method", "spacenet-density", "--help"])
+    words = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    options = preset("icifar-100", "spacenet-density").options
+    for name in ("selected", "first_selected", "first_connections"):
+        after = words.split(f"--{name.replace('_', '-')} ")[1].split(" --")[0]
+        assert f"(default: {' '.join(map(str, getattr(options, name)))})" in after, name
+    assert "(default: )" not in words
+    assert "(default: None)" not in words

@@ -25,7 +25,7 @@ class NetSettings:
     net: str = MLP
     """Its architecture: mlp, small-cnn, resnet-18 or wrn-DEPTH-WIDTH, e.g. wrn-28-10."""
     hidden: Integers = ()
-    """Units of each hidden layer (mlp, small-cnn); default: 400 400, or 32 32 64 64 512."""
+    """Units of each hidden layer (mlp, small-cnn). None given: 400 400, or 32 32 64 64 512."""
 
     def __post_init__(self) -> None:
         if self.net not in (*HIDDEN, RESNET_18) and not WIDE_RESNET.fullmatch(self.net):

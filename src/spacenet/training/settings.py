@@ -15,7 +15,7 @@ class TrainingSettings:
     epochs: int = 4
     """Passes over the task's data."""
     first_epochs: OptionalInt = None
-    """Passes over the first task's data, where it is to be learned longer than the others (default: as they are)."""
+    """Passes over the first task's data, where it is to be learned for another time than the others."""
     batch_size: int = 128
     """Samples per step."""
     learning_rate: float = 0.01

@@ -62,7 +62,7 @@ class SparseSettings(MethodSettings):
     first_connections: Numbers = ()
     """Connections that the first task gets, likewise."""
     unused_first: Flag = False
-    """Select free units that the fewest connections enter, instead of any: tasks overlap as late as possible."""
+    """Whether a task gets the free units that the fewest connections enter, instead of any: tasks overlap later."""
     silent_outputs: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     label_smoothing: float = 0.0
