@@ -25,7 +25,8 @@ from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
 from spacenet.methods import method_named
 from spacenet.methods.architectural.spacenet_density import DensitySettings
-from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.option_types import Integers, OptionalText
 from spacenet.report.tables import table
 from spacenet.streams import make_stream

@@ -33,7 +33,7 @@ from spacenet.deploy.file import load_model, save_model
 from spacenet.deploy.model import Model, Recipe
 from spacenet.errors import RunError, SpacenetError
 from spacenet.experiments.presets import preset
-from spacenet.methods.shared.sparse import SparseSettings
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
 from spacenet.streams.normalisation import Array, Constants

@@ -15,7 +15,7 @@ from spacenet.datasets.readers import DATASETS
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
-from spacenet.methods.shared.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import NetSettings
 from spacenet.option_types import Flag, OptionalPath
 

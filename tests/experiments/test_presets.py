@@ -7,7 +7,7 @@ from spacenet.errors import SettingsError
 from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import Run, check, create_folder
 from spacenet.methods import METHODS, method_named
-from spacenet.methods.shared.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import build_net
 from spacenet.streams import make_stream
 

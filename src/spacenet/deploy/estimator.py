@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from spacenet.deploy.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.deploy.model import Model, Recipe, method_to_use
 from spacenet.errors import SettingsError
-from spacenet.methods.shared.sparse import SparseSettings
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import MLP, SMALL_CNN, NetSettings
 from spacenet.plain_settings import from_plain
 from spacenet.space.expansion import AUTO

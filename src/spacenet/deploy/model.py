@@ -15,7 +15,8 @@ from torch import Tensor
 
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import method_named
-from spacenet.methods.shared.sparse import SparseMethod, SparseSettings
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import NetSettings, build_net
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.streams.normalisation import Array, Constants, Normalisation

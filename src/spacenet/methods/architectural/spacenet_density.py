@@ -19,7 +19,8 @@ from spacenet.density.densities import Densities, Kept
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, in_parts
 from spacenet.methods.ranges import Between, Range
-from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.shared.summarised import FIXED, Kind, SummarySettings, features, fixed_kind, new_densities
 from spacenet.sections import check_sections, in_section, section
 from spacenet.seeding import generator

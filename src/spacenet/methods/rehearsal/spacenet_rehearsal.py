@@ -11,7 +11,8 @@ from torch import Tensor
 from spacenet.density.densities import Densities
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.sections import check_finite, check_shapes, in_section, section
 from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, Blueprint
