@@ -7,6 +7,7 @@ from spacenet.errors import SettingsError
 from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.experiments.run import Run, check, create_folder
 from spacenet.methods import METHODS, method_named
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import build_net
 from spacenet.streams import make_stream
@@ -69,3 +70,24 @@ def test_experiments_of_a_stream_are_chosen_by_name() -> None:
     assert expanded.expand == "6:conv2=8,conv3=8"
     with pytest.raises(SettingsError, match="preset: icifar-100 has no 'expanded'; it has small-cnn, wrn-28-10"):
         preset("icifar-100", "spacenet", variant="expanded")
+
+
+@pytest.mark.parametrize(
+    ("stream", "variant", "shape", "classes", "tasks"),
+    [
+        ("split-mnist", "mlp", (28, 28), 2, 5),
+        ("split-cifar-10", "small-cnn", (3, 32, 32), 2, 5),
+        ("icifar-100", "small-cnn", (3, 32, 32), 20, 5),
+        ("icifar-100", "wrn-28-10", (3, 32, 32), 20, 5),
+        ("cifar-10-100", "small-cnn", (3, 32, 32), 10, 6),
+    ],
+)
+def test_with_a_larger_first_task_all_others_still_fit(
+    stream: str, variant: str, shape: tuple[int, ...], classes: int, tasks: int
+) -> None:
+    """Whichever units a task reserves: a run of one epoch chooses others than a long one, and once it was full."""
+    for seed in range(3):
+        config = preset(stream, "spacenet-density", variant=variant)
+        method = method_named("spacenet-density")(build_net(config.net, shape), config.options, seed)
+        assert isinstance(method, SparseMethod)
+        assert method.space_left(classes) >= tasks

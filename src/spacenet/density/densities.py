@@ -44,8 +44,8 @@ class Densities:
         """Enter a task's classes: features (n, d) of its samples, of the classes y. The first task fixes the scale."""
         if self.scaling is None:
             self.scaling = Scaling.fitted(h, y, whiten=self.whiten)
-        z = self.scaling.scaled(h)
-        new = [Summary.of(z[y == number], self.components, self.directions, rng) for number in classes]
+        own = (self.scaling.scaled(h[y == number]) for number in classes)
+        new = [Summary.of(z, self.components, self.directions, rng) for z in own]
         self.classes = Summary.joined(self.classes, new)
 
     def thinner(self, directions: int) -> "Densities":

@@ -55,14 +55,18 @@ def edges(x: Tensor) -> Tensor:
     matrices = _kept_matrices(height, width, x.device)
     if x.is_cuda or len(x) <= CHUNK:
         return _edges(x, matrices)
-    return torch.cat([_edges(part, matrices) for part in x.split(CHUNK)])
+    # Room for all of them first: parts that are kept one by one leave holes, and the next ones need memory never used.
+    found = x.new_empty(len(x), DIRECTIONS * len(matrices.beside) * len(matrices.below))
+    for part, place in zip(x.split(CHUNK), found.split(CHUNK), strict=True):
+        place.copy_(_edges(part, matrices))
+    return found
 
 
 def _edges(x: Tensor, matrices: Matrices) -> Tensor:
     images = (x if x.dim() == 4 else x.unsqueeze(1)).permute(1, 2, 3, 0).contiguous()
     across, down = _in_rows(images, matrices.across), _in_columns(images, matrices.down)
     # A tiny number that is added, instead of a bound, is lost on the way to other runtimes.
-    inverse = torch.addcmul(across * across, down, down).clamp_min_(TINY).reciprocal_()
+    inverse = across.square().addcmul_(down, down).clamp_min_(TINY).reciprocal_()
     if _is_one(images):  # all directions at once: the time goes with the number of operations
         found = _in_cells(_strength(across, down, inverse, COSINES.to(x), SINES.to(x)).relu_(), matrices)
     else:  # and here with the numbers that are read and written: half of the directions, whose sign says forth or back
@@ -74,7 +78,7 @@ def _edges(x: Tensor, matrices: Matrices) -> Tensor:
 def _strength(across: Tensor, down: Tensor, inverse: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
     """The change in some directions, times the 6th power of the cosine between them: a direction counts what points
     within about 25 degrees of it. Of all channels together."""
-    along = torch.addcmul(across * cosines, down, sines)
+    along = (across * cosines).addcmul_(down, sines)
     along.mul_(along.square().mul_(inverse).pow_(3))
     return along.sum(2) if along.shape[2] > 1 else along.squeeze(2)
 

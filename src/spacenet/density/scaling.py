@@ -24,18 +24,22 @@ class Scaling:
     @classmethod
     def fitted(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
         """On the features (n, d) of the first task's samples, of the classes y."""
-        numbers, place = y.unique(return_inverse=True)
-        means = torch.stack([h[place == number].mean(0) for number in range(len(numbers))])
-        within = h - means[place]
-        variance = within.square().mean()
+        means, squares, products = [], torch.zeros(()), torch.zeros(())
+        for number in y.unique():
+            own = h[y == number]
+            means.append(own.mean(0))
+            own -= means[-1]
+            squares = squares + torch.linalg.vector_norm(own).square()
+            products = products + own.T @ own if whiten else products
+        mean, variance = torch.stack(means).mean(0), squares / h.numel()
         if not variance > 0:
-            return cls(means.mean(0), torch.ones(()))
+            return cls(mean, torch.ones(()))
         if not whiten:
-            return cls(means.mean(0), variance.rsqrt())
-        covariance = (within.T @ within / len(h)).double()
+            return cls(mean, variance.rsqrt())
+        covariance = (products / len(h)).double()
         covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
         values, vectors = torch.linalg.eigh(covariance)
-        return cls(means.mean(0), (vectors / values.sqrt() @ vectors.T).float())
+        return cls(mean, (vectors / values.sqrt() @ vectors.T).float())
 
     def undone(self, z: Tensor) -> Tensor:
         """The features that `scaled` made z of."""
@@ -49,7 +53,7 @@ class Scaling:
     def scaled(self, h: Tensor) -> Tensor:
         """Features in the common scale."""
         centred = h - self.mean
-        return centred @ self.factor if self.factor.dim() else centred * self.factor
+        return centred @ self.factor if self.factor.dim() else centred.mul_(self.factor)
 
     def tensors(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "factor": self.factor}

@@ -13,6 +13,8 @@ from spacenet.sections import check_finite, check_shapes
 WHAT = "the classes' summaries"
 OVERSAMPLING, ROUNDS = 8, 2
 """Directions more than asked for, and rounds, while the leading ones are sought."""
+WIDE = 16
+"""Products with a multiple of so many columns take half the time of those with a few less."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tenso
     count, dimensions = z.shape
     mean = z.mean(0)
     centred = z - mean
-    total = centred.square().sum() / count
+    total = torch.linalg.vector_norm(centred).square() / count
     found = min(directions, count - 1, dimensions)
     spread, direction = torch.zeros(directions), torch.zeros(directions, dimensions)
     if found:
@@ -115,12 +117,13 @@ def _leading(centred: Tensor, count: int, rng: Generator) -> tuple[Tensor, Tenso
     Halko, Martinsson, Tropp: Finding structure with randomness. SIAM Review 53, 2011.
     """
     samples, dimensions = centred.shape
-    more = min(count + OVERSAMPLING, samples, dimensions)
+    more = min(-(-(count + OVERSAMPLING) // WIDE) * WIDE, samples, dimensions)
     basis = torch.linalg.qr(centred.T @ torch.randn(samples, more, generator=rng))[0]
     for _ in range(ROUNDS):
         basis = torch.linalg.qr(centred.T @ (centred @ basis))[0]
-    _, size, turned = torch.linalg.svd(centred @ basis, full_matrices=False)
-    return size[:count].square() / samples, (basis @ turned[:count].T).T
+    seen = centred @ basis
+    squares, turned = torch.linalg.eigh(seen.T @ seen)  # the smallest first
+    return (squares.flip(0)[:count] / samples).clamp_min(0.0), (basis @ turned.flip(1)[:, :count]).T
 
 
 def floats_of(components: int, directions: int, dimensions: int) -> int:

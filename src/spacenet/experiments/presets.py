@@ -67,12 +67,16 @@ _WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections"
 _FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
 _DENSITY_SMALL_CNN = {
     "options": _FEATURES
-    | {"first_selected": [0, 0, 0, 0, 300], "first_connections": [0.4], "connections": [0.1, 0.1, 0.1, 0.1, 0.1, 0.15]},
+    | {
+        "first_selected": [0, 0, 0, 0, 300],
+        "first_connections": [0.4],
+        "connections": [0.08, 0.08, 0.08, 0.08, 0.08, 0.15],
+    },
     "training": {"first_epochs": 60, "schedule": "cosine"},
 }
 _DENSITY_10_100 = merged(
     _DENSITY_SMALL_CNN,
-    {"options": {"connections": [0.07, 0.07, 0.07, 0.07, 0.07, 0.12]}, "training": {"first_epochs": 25}},
+    {"options": {"connections": [0.06, 0.06, 0.06, 0.06, 0.06, 0.12]}, "training": {"first_epochs": 25}},
 )
 _DENSITY_WRN = {
     "options": _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"},
