@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from spacenet.experiments.comparison import Row
+from spacenet.experiments.comparison import REFERENCE, Row
 from spacenet.report.tables import bytes_text, markdown, spread_text, table
 
 COLUMNS = (
@@ -26,7 +26,7 @@ COLUMNS = (
 )
 LEGEND = (
     "told: ACC if the task were told. Extra: memory kept from task to task besides the network; images: old samples in "
-    "it. Units +: how far the network has grown. Time: of a run, as a multiple of naive's."
+    "it. Units +: how far the network has grown. Time: of a run"
 )
 NOTE_ON_REGULARIZATION = (
     "Regularization methods that remember only the last task are no mistake here: without old data nothing teaches the "
@@ -95,7 +95,9 @@ def as_json(title: str, rows: Sequence[Row], failures: Sequence[str]) -> str:
 def notes(rows: Sequence[Row]) -> list[str]:
     """What the columns mean, and what a reader may take for a mistake."""
     forgetful = [row for row in rows if row.strategy == "Regularization" and row.acc.mean < row.told.mean / 2]
-    return [LEGEND, *([NOTE_ON_REGULARIZATION] if forgetful else [])]
+    relative = any(row.times is not None for row in rows)
+    legend = f"{LEGEND}, as a multiple of {REFERENCE}'s." if relative else f"{LEGEND}."
+    return [legend, *([NOTE_ON_REGULARIZATION] if forgetful else [])]
 
 
 def _flat(row: Row) -> dict[str, object]:

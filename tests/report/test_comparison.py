@@ -1,0 +1,30 @@
+"""The texts of a comparison."""
+
+import dataclasses
+
+import pytest
+
+from spacenet.experiments.comparison import Row, Spread
+from spacenet.report.comparison import cells, notes
+
+ROW = Row(
+    method="naive",
+    strategy="Bound",
+    seeds=1,
+    acc=Spread(50.0, 0.0),
+    bwt=Spread(-9.0, 0.0),
+    told=Spread(90.0, 0.0),
+    parameters=1,
+    extra_bytes=0,
+    images=0,
+    units_added=0,
+    seconds=2.0,
+    times=1.0,
+)
+
+
+@pytest.mark.parametrize(("times", "shown"), [(1.5, "1.5 ×"), (None, "2 s")])
+def test_times_are_called_multiples_only_where_they_are(times: float | None, shown: str) -> None:
+    row = dataclasses.replace(ROW, times=times)
+    assert cells(row)[-1] == shown
+    assert ("as a multiple of naive's." in notes([row])[0]) == (times is not None)
