@@ -62,9 +62,8 @@ def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("file", results.PAGES)
 def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) -> None:
     rows = [row for section in results.content(file)["section"] for row in section["row"]]
-    assert len({row["name"] for row in rows}) == len(rows)
     for row in rows:
-        assert results.row_named(row["name"])["command"] == row["command"]
+        assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
         options, _, config, _ = _parse(shlex.split(row["command"]))
         assert options.seeds > 1
         assert row["command"].split()[0] == config.stream
