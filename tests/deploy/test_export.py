@@ -142,6 +142,23 @@ def test_a_network_that_counts_nothing_is_not_in_the_file(tmp_path: Path) -> Non
     assert sizes[0.0] < sizes[0.5]
 
 
+def test_what_rounding_does_to_large_scores_is_no_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Densities of many features are large numbers; with few digits behind the point their probabilities move."""
+    for learned, taken in ((model(), False), (density_model("inputs", sharpness=100.0), True)):
+        opened = files.FORMATS["torch"].opened
+
+        def a_little_off(path: Path, learned: Model = learned, opened: Any = opened) -> Any:
+            return lambda x: learned.probabilities(x) + 3e-4, opened(path)[1]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(files.FORMATS["torch"], "opened", a_little_off)
+            if taken:
+                assert files.export(learned, tmp_path / "model", "torch").max_difference == pytest.approx(3e-4)
+            else:
+                with pytest.raises(SpacenetError, match=r"differ by up to 0\.0003 \(at most 0\.0001 is rounding\)"):
+                    files.export(learned, tmp_path / "model", "torch")
+
+
 @BOTH
 def test_a_network_that_computes_something_else_is_not_written(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
