@@ -2,12 +2,14 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import tyro
 from rich.console import Console
+
+from spacenet.errors import SpacenetError
 
 Options = TypeVar("Options")
 PLAIN_WIDTH = 140
@@ -21,6 +23,15 @@ def read_options(kind: type[Options], name: str, arguments: list[str] | None) ->
 
 def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def reported(name: str, act: Callable[[], int]) -> int:
+    """The exit code of `python -m benchmarks.NAME`: what `act` gives, or that of an error, which is told in a line."""
+    try:
+        return act()
+    except SpacenetError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.exit_code
 
 
 def keep(figures: Mapping[str, Any], path: Path | None) -> None:

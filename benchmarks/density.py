@@ -7,6 +7,8 @@ icifar-100 --preset wrn-28-10`) each has its own preset, and tasks are learned o
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
@@ -15,12 +17,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.command import console, keep, read_options
+from benchmarks.command import console, keep, read_options, reported
 from benchmarks.prediction import samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
-from benchmarks.workload import Workload, WorkloadOptions, workload
+from benchmarks.workload import WorkloadOptions, workload
 from spacenet.deploy.model import Model, Recipe
-from spacenet.errors import SpacenetError
 from spacenet.experiments.config import RunConfig
 from spacenet.experiments.presets import preset
 from spacenet.methods import method_named
@@ -59,8 +60,7 @@ def measure(options: Options, console: Console) -> Figures:
     """Measure and print; returns the raw figures."""
     torch.set_num_threads(options.threads)
     figures: Figures = options.conditions()
-    with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
-        figures["data"], configs = what_is_learned(options, work)
+    with what_is_learned(options) as (figures["data"], configs):
         seconds: dict[str, list[float]] = {name: [] for name in configs}
         models: dict[str, Model] = {}
         learned(configs[PLAIN], warm_up=True)
@@ -80,14 +80,17 @@ def measure(options: Options, console: Console) -> Figures:
     return figures
 
 
-def what_is_learned(options: Options, work: Workload) -> tuple[str, dict[str, RunConfig]]:
+@contextmanager
+def what_is_learned(options: Options) -> Iterator[tuple[str, dict[str, RunConfig]]]:
     """The data in words, and the run of each method."""
     if options.stream is None:
-        plain = replace(work.config, training=replace(work.config.training, device="cpu"))
-        return work.data, {PLAIN: plain, WITH: with_summaries(plain)}
+        with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
+            plain = replace(work.config, training=replace(work.config.training, device="cpu"))
+            yield work.data, {PLAIN: plain, WITH: with_summaries(plain)}
+        return
     over = {"data": {"data_dir": options.data_dir}, "training": {"threads": options.threads}}
     runs = {name: preset(options.stream, name, over, variant=options.preset) for name in (PLAIN, WITH)}
-    return f"{options.stream}, {runs[PLAIN].net.net}, on {device_name(runs[PLAIN])}", runs
+    yield f"{options.stream}, {runs[PLAIN].net.net}, on {device_name(runs[PLAIN])}", runs
 
 
 def device_name(config: RunConfig) -> str:
@@ -163,12 +166,12 @@ def verdict(figures: Figures) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     options = read_options(Options, "density", arguments)
-    try:
+
+    def act() -> int:
         keep(measure(options, console()), options.json)
-    except SpacenetError as error:
-        print(f"density: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+        return 0
+
+    return reported("density", act)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
+from benchmarks.command import reported
 from spacenet.cli import main as spacenet
-from spacenet.errors import RunError, SpacenetError
+from spacenet.errors import RunError
 from spacenet.report.comparison_source import load_comparison
 from spacenet.report.pictures.accuracy import accuracy_pictures
 from spacenet.report.pictures.by_task import by_task_data, by_task_picture
@@ -110,12 +111,12 @@ def _spacenet(*arguments: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Entry point."""
-    try:
+
+    def act() -> int:
         make(Path(arguments[0]) if arguments else Path("runs") / "gallery")
-    except SpacenetError as error:
-        print(f"benchmarks.gallery: {error}", file=sys.stderr)
-        return error.exit_code
-    return 0
+        return 0
+
+    return reported("gallery", act)
 
 
 if __name__ == "__main__":

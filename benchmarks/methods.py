@@ -17,9 +17,10 @@ from typing import Any
 import dacite
 import tomli_w
 
+from benchmarks.command import reported
 from benchmarks.results import hardware
 from spacenet.cli import main as spacenet
-from spacenet.errors import RunError, SpacenetError
+from spacenet.errors import RunError
 from spacenet.experiments.batch import Outcome
 from spacenet.experiments.comparison import Row, Spread, rows
 from spacenet.experiments.config import RunConfig
@@ -154,20 +155,19 @@ _TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "momentum", "
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        match arguments:
-            case ["run", stream, *folder] if stream in TITLES and len(folder) < 2:
-                run(stream, Path(folder[0] if folder else f"comparisons/{stream}"))
-            case ["page"]:
-                pass
-            case _:
-                print(__doc__, file=sys.stderr)
-                return 2
-        page()
-    except SpacenetError as error:
-        print(f"methods: {error}", file=sys.stderr)
-        return error.exit_code
+    return reported("methods", lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _main(arguments: list[str]) -> int:
+    match arguments:
+        case ["run", stream, *folder] if stream in TITLES and len(folder) < 2:
+            run(stream, Path(folder[0] if folder else f"comparisons/{stream}"))
+        case ["page"]:
+            pass
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    page()
     return 0
 
 

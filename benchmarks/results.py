@@ -18,8 +18,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from benchmarks.command import reported
 from spacenet.cli import main as spacenet
-from spacenet.errors import RunError, SpacenetError
+from spacenet.errors import RunError
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
 from spacenet.report.tables import bytes_text, markdown, spread_text
@@ -168,24 +169,23 @@ def _over_seeds(values: list[float]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        match arguments:
-            case ["page"]:
-                pass
-            case ["collect", name, folder]:
-                collect(name, Path(folder))
-            case ["run", *names] if names:
-                for name in names:
-                    run(name)
-            case _:
-                print(__doc__, file=sys.stderr)
-                return 2
-        for file in PAGES:
-            page(file)
-    except SpacenetError as error:
-        print(f"results: {error}", file=sys.stderr)
-        return error.exit_code
+    return reported("results", lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _main(arguments: list[str]) -> int:
+    match arguments:
+        case ["page"]:
+            pass
+        case ["collect", name, folder]:
+            collect(name, Path(folder))
+        case ["run", *names] if names:
+            for name in names:
+                run(name)
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 2
+    for file in PAGES:
+        page(file)
     return 0
 
 

@@ -29,9 +29,9 @@ from spacenet.streams.normalisation import Array, Normalisation
 from spacenet.training.checkpoint import replacing
 
 MOST_APART = 1e-4
-"""By how much a probability of the file may differ from the model's, or more where scores are large:"""
+"""By how much a probability of the file may differ from the model's where scores are small."""
 ROUNDING = 1e-6
-"""of scores of 32 bits so large a part may be lost, and a probability moves by no more than its score."""
+"""The part of a score of 32 bits that rounding may take; a probability moves by no more than its score does."""
 CHECKED_BATCHES = (1, 37)
 SPREAD = 3.0
 """Inputs of the check lie within so many standard deviations around the mean of the first task."""
