@@ -1,4 +1,7 @@
 import io
+import itertools
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,6 +9,8 @@ from rich.console import Console
 
 from spacenet.experiments.run import Run, create_folder
 from spacenet.experiments.watch import BarWatch, LineWatch, LogsView
+from spacenet.streams import make_stream
+from spacenet.training.loop import Epoch
 from tests.experiments.support import config
 
 
@@ -15,7 +20,8 @@ def test_lines_say_what_happens(tmp_path: Path) -> None:
     Run(tmp_path / "run", [LineWatch(lines.append)]).execute()
     assert lines[0] == "spacenet learns npz in 3 tasks, seed 0"
     assert lines[1].startswith("task 1/3  epoch 1/3  loss ")
-    assert "left" in lines[1]
+    assert "left" not in lines[1]  # what is done only once, before the first epoch, would count for every one
+    assert "left" in lines[2]
     assert len(lines) == 1 + 9 + 3 + 1
     assert lines[-1].startswith("done: ACC")
 
@@ -43,7 +49,22 @@ def test_the_bar_moves_on_without_epochs(tmp_path: Path) -> None:
     watch = BarWatch(Console(file=io.StringIO(), force_terminal=True))
     create_folder(config(tmp_path, "gaussian"), tmp_path / "run")
     Run(tmp_path / "run", [watch]).execute()
-    assert watch._progress.tasks[0].completed == 3
+    assert watch._progress.tasks[0].completed == watch._progress.tasks[0].total == 9
+
+
+def test_the_time_left_knows_of_a_longer_first_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds an epoch: after 12 of 12 + 3 + 3 there are six left, not twice as many as are done."""
+    lines: list[str] = []
+    settings = config(tmp_path)
+    settings = replace(settings, training=replace(settings.training, first_epochs=12))
+    watch = LineWatch(lines.append)
+    watch.begin(settings, make_stream(settings.stream, settings.data), 0, [])
+    clock = itertools.count(100, 10)
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    for epoch in range(12):
+        watch.epoch(Epoch(0, epoch, 12, 0.5, 90.0))
+    assert lines[-1].startswith("task 1/3  epoch 12/12")
+    assert lines[-1].endswith("about 60 s left")
 
 
 @pytest.mark.parametrize("done", [0, 1])

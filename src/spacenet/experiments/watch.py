@@ -48,11 +48,15 @@ class LineWatch(Watch):
     def __init__(self, write: Callable[[str], None], seconds_between_epochs: float = 0.0) -> None:
         self.write = write
         self._pause, self._last = seconds_between_epochs, 0.0
-        self.tasks = 0
-        self._began, self._first = 0.0, 0
+        self._epochs: list[int] = []
+        self._began: tuple[float, float] | None = None
+
+    @property
+    def tasks(self) -> int:
+        return len(self._epochs)
 
     def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
-        self.tasks, self._began, self._first = len(stream), time.monotonic(), tasks_done
+        self._epochs = [config.training.epochs_of(task) for task in range(len(stream))]
         going_on = f", going on after {tasks_done} tasks" if tasks_done else ""
         self.write(f"{config.method} learns {stream.name} in {len(stream)} tasks, seed {config.seed}{going_on}")
         for warning in warnings:
@@ -63,12 +67,25 @@ class LineWatch(Watch):
         if now - self._last < self._pause:
             return
         self._last = now
-        done = epoch.task - self._first + (epoch.epoch + 1) / epoch.epochs
-        left = (now - self._began) / done * (self.tasks - self._first - done)
+        left = self._seconds_left(now, self._epochs_done(epoch.task, (epoch.epoch + 1) / epoch.epochs))
         self.write(
             f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  loss {epoch.loss:.4f}  "
-            f"training accuracy {epoch.accuracy:.1f} %  about {_time(left)} left"
+            f"training accuracy {epoch.accuracy:.1f} %" + (f"  about {_time(left)} left" if left is not None else "")
         )
+
+    def _epochs_done(self, task: int, share: float) -> float:
+        """Of all tasks, when so much of a task is done."""
+        return sum(self._epochs[:task]) + share * self._epochs[task]
+
+    def _seconds_left(self, now: float, done: float) -> float | None:
+        """From the first epoch that was told of; what comes before it takes time but once."""
+        if self._began is None:
+            self._began = now, done
+            return None
+        began, before = self._began
+        if done <= before:  # a method that goes through a task's epochs more than once
+            return None
+        return (now - began) / (done - before) * (sum(self._epochs) - done)
 
     def task(self, record: Record) -> None:
         self.write(task_line(record, self.tasks))
@@ -110,14 +127,15 @@ class BarWatch(LineWatch):
 
     def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
         super().begin(config, stream, tasks_done, warnings)
-        self._progress.update(self._bar, total=len(stream), completed=tasks_done, description="task")
+        completed = sum(self._epochs[:tasks_done])
+        self._progress.update(self._bar, total=sum(self._epochs), completed=completed, description="task")
         self._progress.start()
 
     def batch(self, task: int, done: int, total: int) -> None:
         now = time.monotonic()
         if now - self._shown > REFRESH_SECONDS:
             self._shown = now
-            self._progress.update(self._bar, completed=task + done / total)
+            self._progress.update(self._bar, completed=self._epochs_done(task, done / total))
 
     def epoch(self, epoch: Epoch) -> None:
         text = f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  "
@@ -126,7 +144,7 @@ class BarWatch(LineWatch):
 
     def task(self, record: Record) -> None:
         super().task(record)
-        self._progress.update(self._bar, completed=len(record.matrix))
+        self._progress.update(self._bar, completed=sum(self._epochs[: len(record.matrix)]))
 
     def end(self, metrics: dict[str, Any]) -> None: ...
 
