@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacenet.report.pictures.labels import label_places, share_text, spread_out, task_text, tasks_text
+from spacenet.report.pictures.labels import label_places, share_text, share_texts, spread_out, task_text, tasks_text
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=18))
@@ -34,6 +34,11 @@ def test_labels_of_points_do_not_cover_each_other() -> None:
 def test_shares_do_not_pretend() -> None:
     texts = [share_text(value) for value in (0, 0.01, 0.4, 12.4, 99.5, 99.99, 100)]
     assert texts == ["0 %", "under 0.1 %", "0.4 %", "12 %", "99.5 %", "over 99.9 %", "100 %"]
+
+
+def test_shares_close_together_are_told_apart() -> None:
+    assert share_texts([99.3, 98.9, 97.4]) == ["99.3 %", "98.9 %", "97.4 %"]
+    assert share_texts([99.3, 98.9, 76.1]) == ["99.3 %", "99 %", "76 %"]
 
 
 def test_tasks_name_their_classes_if_short() -> None:

@@ -7,6 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
+CLOSE = 5.0
+"""Percentages that lie no further apart are told with a digit more."""
+
 
 def task_text(number: int, labels: Sequence[str], room: int = 14) -> str:
     """A task with its classes, if they are short: task 2 (2, 3)."""
@@ -32,6 +35,12 @@ def share_text(percent: float) -> str:
     if 0 < percent < 1 or 99 < percent < 100:
         return f"{percent:.1f} %" if 0.05 <= percent <= 99.94 else ("under 0.1 %" if percent < 50 else "over 99.9 %")
     return f"{percent:.0f} %"
+
+
+def share_texts(percents: Sequence[float]) -> list[str]:
+    """Percentages beside each other: where they lie close together, all with a digit that tells them apart."""
+    close = max(percents) - min(percents) < CLOSE
+    return [f"{percent:.1f} %" if close else share_text(percent) for percent in percents]
 
 
 def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spacenet.report.pictures.areas import some_of
 from spacenet.report.pictures.cells import MOST_NUMBERS, draw_cells, draw_scale, name_ticks, numbers
-from spacenet.report.pictures.labels import share_text, spread_out, task_text, tasks_text
+from spacenet.report.pictures.labels import share_texts, spread_out, task_text, tasks_text
 from spacenet.report.pictures.picture import INK, Picture, colours, new_figure
 from spacenet.report.source import RunFacts
 
@@ -94,9 +94,10 @@ def course_picture(data: MatrixData) -> Picture | None:
     last = data.accuracy[-1]
     lost = np.diagonal(data.accuracy) - last
     most = int(lost[:-1].argmax())
-    title = f"The mean over the tasks seen goes from {data.means[0]:.0f} % to {data.means[-1]:.0f} %"
+    first, final, learned, kept = share_texts([data.means[0], data.means[-1], data.accuracy[most, most], last[most]])
+    title = f"The mean over the tasks seen goes from {first} to {final}"
     if lost[most] >= 0.5:
-        title += f"; task {most + 1} loses most, from {data.accuracy[most, most]:.0f} % to {last[most]:.0f} %"
+        title += f"; task {most + 1} loses most, from {learned} to {kept}"
     else:
         title += "; no earlier task loses anything that could be seen"
     course = tasks_text(np.array(data.means))
@@ -139,13 +140,14 @@ def _name_ends(axes: "Axes", data: MatrixData, shades: Sequence[str]) -> None:
     ends = [*(float(data.accuracy[-1, task]) for task in named), data.means[-1]]
     names = [*(task_text(task, data.labels[task]) for task in named), "mean"]
     lines = [*(shades[task] for task in named), INK]
-    for end, place, name, colour in zip(ends, spread_out(ends, 5.2, 0, 103), names, lines, strict=True):
+    texts = [f"{name}: {share}" for name, share in zip(names, share_texts(ends), strict=True)]
+    for end, place, text, colour in zip(ends, spread_out(ends, 5.2, 0, 103), texts, lines, strict=True):
         axes.annotate(
-            f"{name}: {share_text(end)}",
+            text,
             (count, end),
             (1.03 * count, place),
             va="center",
-            fontweight="bold" if name == "mean" else "normal",
+            fontweight="bold" if colour == INK else "normal",
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.8, "shrinkA": 0, "shrinkB": 2, "relpos": (0, 0.5)},
             annotation_clip=False,
         )
