@@ -6,12 +6,13 @@ both CIFARs (SPACENET_DATA, or what `spacenet data fetch` left).
 """
 
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
-from benchmarks.command import reported
+import tyro
+
+from benchmarks.command import read_options, reported
 from spacenet.cli import main as spacenet
 from spacenet.errors import RunError
 from spacenet.report.comparison_source import load_comparison
@@ -109,15 +110,23 @@ def _spacenet(*arguments: str) -> None:
         raise RunError(f"spacenet {arguments[0]} ended with exit code {code}")
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Entry point."""
+@dataclass(frozen=True)
+class Options:
+    """Make docs/gallery.md and its pictures from real runs."""
+
+    folder: tyro.conf.Positional[Path] = Path("runs") / "gallery"
+    """Where the runs are; those that it lacks are made."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = read_options(Options, "gallery", arguments)
 
     def act() -> int:
-        make(Path(arguments[0]) if arguments else Path("runs") / "gallery")
+        make(options.folder)
         return 0
 
     return reported("gallery", act)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())
