@@ -1,17 +1,27 @@
 """What the measuring commands share: reading options, a console to print tables to, and keeping the figures."""
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import tyro
 from rich.console import Console
 
 from spacenet.errors import SpacenetError
 
+
+class WithJson(Protocol):
+    """Options that say where the raw figures go."""
+
+    @property
+    def json(self) -> Path | None: ...
+
+
 Options = TypeVar("Options")
+Measurable = TypeVar("Measurable", bound=WithJson)
 PLAIN_WIDTH = 140
 """Elsewhere than in a terminal rich would fold tables to 80 columns."""
 
@@ -25,6 +35,11 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
 
 
+def load() -> float | None:
+    """How many processes this machine has had to run in the last minute, where it says so."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
 def reported(name: str, act: Callable[[], int]) -> int:
     """The exit code of `python -m benchmarks.NAME`: what `act` gives, or that of an error, which is told in a line."""
     try:
@@ -32,6 +47,22 @@ def reported(name: str, act: Callable[[], int]) -> int:
     except SpacenetError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
+
+
+def measured(
+    name: str,
+    options: Measurable,
+    measure: Callable[[Measurable, Console], Mapping[str, Any]],
+    exit_code: Callable[[Mapping[str, Any]], int] = lambda figures: 0,
+) -> int:
+    """Measure, keep the figures if they are wanted; the exit code, which may depend on them."""
+
+    def act() -> int:
+        figures = measure(options, console())
+        keep(figures, options.json)
+        return exit_code(figures)
+
+    return reported(name, act)
 
 
 def keep(figures: Mapping[str, Any], path: Path | None) -> None:

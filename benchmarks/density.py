@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.command import console, keep, read_options, reported
+from benchmarks.command import measured, read_options
 from benchmarks.prediction import samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
 from benchmarks.workload import WorkloadOptions, workload
@@ -165,13 +165,7 @@ def verdict(figures: Figures) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = read_options(Options, "density", arguments)
-
-    def act() -> int:
-        keep(measure(options, console()), options.json)
-        return 0
-
-    return reported("density", act)
+    return measured("density", read_options(Options, "density", arguments), measure)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.command import console, keep, read_options
+from benchmarks.command import measured, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import random_samples, whole
 from spacenet.experiments.config import RunConfig
@@ -207,9 +207,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.tiny and not torch.cuda.is_available():
         print("benchmarks.gpu: there is no GPU here that torch can use; --tiny shows how it works", file=sys.stderr)
         return 2
-    figures = measure(options, console())
-    keep(figures, options.json)
-    return 0
+    return measured("gpu", options, measure)
 
 
 if __name__ == "__main__":

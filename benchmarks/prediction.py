@@ -20,7 +20,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.command import console, keep, read_options
+from benchmarks.command import measured, read_options
 from benchmarks.stepping import after_tasks, alternate
 from benchmarks.workload import Workload, WorkloadOptions, workload
 from spacenet.deploy.file import load_model, save_model
@@ -185,10 +185,7 @@ def file_table(figures: list[Figures]) -> Table:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = read_options(Options, "prediction", arguments)
-    figures = measure(options, console())
-    keep(figures, options.json)
-    return 0
+    return measured("prediction", read_options(Options, "prediction", arguments), measure)
 
 
 if __name__ == "__main__":

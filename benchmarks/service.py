@@ -26,12 +26,12 @@ import tyro
 from rich.console import Console
 
 from benchmarks.clients import Asked, ask_on
-from benchmarks.command import console, keep, read_options
+from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
 from spacenet.datasets.readers import DATASETS
 from spacenet.deploy.file import load_model, save_model
 from spacenet.deploy.model import Model, Recipe
-from spacenet.errors import RunError, SpacenetError
+from spacenet.errors import RunError
 from spacenet.experiments.presets import preset
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.option_types import Flag, OptionalPath
@@ -73,7 +73,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
             shutil.copyfile(options.model, path)
         else:
             save_model(path, _new_model(tiny=options.tiny))
-        before, load = load_model(path), os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+        before, load_at_start = load_model(path), load()
         inputs = _random(INPUTS, before, seed=1)
         with _server(path) as address:
             asked, times = _load(address, inputs, _task(before, options.samples), options)
@@ -81,7 +81,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     expected = {len(model.tasks): _answers(model, inputs) for model in (before, after)}
     if len(expected) < 2:
         raise RunError("the service's file knows no more tasks than before")
-    figures = {"cores": os.cpu_count(), "load_at_start": load, "clients": options.clients}
+    figures = {"cores": os.cpu_count(), "load_at_start": load_at_start, "clients": options.clients}
     figures |= _figures(asked, times, expected)
     console.print(_phases_table(figures), highlight=False)
     console.print(_verdict(figures), highlight=False)
@@ -247,13 +247,11 @@ def _verdict(figures: Mapping[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = read_options(Options, "service", arguments)
-    try:
-        figures = measure(options, console())
-    except SpacenetError as error:
-        print(f"service: {error}", file=sys.stderr)
-        return error.exit_code
-    keep(figures, options.json)
+    return measured("service", read_options(Options, "service", arguments), measure, exit_code)
+
+
+def exit_code(figures: Mapping[str, Any]) -> int:
+    """Whether any answer was not as it should be."""
     return int(any(figures[name] for name in ("wrong", "status_4xx", "status_5xx", "no_answer")))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from rich.console import Console
 
-from benchmarks.command import console, keep, read_options
+from benchmarks.command import load, measured, read_options
 from benchmarks.compare import compare_runs, compare_steps, runs_table, runs_verdict, steps_table
 from benchmarks.phases import profile, profile_table
 from benchmarks.width import measure_widths, widths_table
@@ -67,7 +67,7 @@ def _machine(options: Options, work: Workload) -> dict[str, Any]:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "data": work.data,
-        "load at the start": f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown",
+        "load at the start": "unknown" if (busy := load()) is None else str(busy),
     }
 
 
@@ -79,10 +79,7 @@ def _processor() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    options = read_options(Options, "speed", arguments)
-    figures = measure(options, console())
-    keep(figures, options.json)
-    return 0
+    return measured("speed", read_options(Options, "speed", arguments), measure)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.command import load
 from spacenet.datasets.readers import DATASETS
 from spacenet.datasets.sources import DATA_VARIABLE
 from spacenet.experiments.config import RunConfig
@@ -37,8 +38,7 @@ class WorkloadOptions:
 
     def conditions(self) -> dict[str, Any]:
         """Under what figures are taken, to be kept with them."""
-        load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-        return {"torch": torch.__version__, "threads": self.threads, "load_at_the_start": load}
+        return {"torch": torch.__version__, "threads": self.threads, "load_at_the_start": load()}
 
 
 @dataclass(frozen=True)

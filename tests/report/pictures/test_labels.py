@@ -38,6 +38,7 @@ def test_shares_do_not_pretend() -> None:
 
 def test_shares_close_together_are_told_apart() -> None:
     assert share_texts([99.3, 98.9, 97.4]) == ["99.3 %", "98.9 %", "97.4 %"]
+    assert share_texts([100.0, 99.96, 98.0]) == ["100.0 %", "over 99.9 %", "98.0 %"]
     assert share_texts([99.3, 98.9, 76.1]) == ["99.3 %", "99 %", "76 %"]
 
 

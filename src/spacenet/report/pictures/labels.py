@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.isotonic import isotonic_regression
 
 CLOSE = 5.0
-"""Percentages that lie no further apart are told with a digit more."""
+"""Percentages that lie less far apart are told with a digit more."""
 
 
 def task_text(number: int, labels: Sequence[str], room: int = 14) -> str:
@@ -30,17 +30,19 @@ def tasks_text(percentages: NDArray[np.float64], most: int = 20) -> str:
     return f"from {texts[int(np.nanargmin(percentages))]} to {texts[int(np.nanargmax(percentages))]}"
 
 
-def share_text(percent: float) -> str:
+def share_text(percent: float, *, fine: bool = False) -> str:
     """A percentage for people: no digits that mean nothing, and never 0 or 100 for what is only close."""
-    if 0 < percent < 1 or 99 < percent < 100:
-        return f"{percent:.1f} %" if 0.05 <= percent <= 99.94 else ("under 0.1 %" if percent < 50 else "over 99.9 %")
-    return f"{percent:.0f} %"
+    if 0 < percent < 0.05:
+        return "under 0.1 %"
+    if 99.94 < percent < 100:
+        return "over 99.9 %"
+    return f"{percent:.{int(fine or 0 < percent < 1 or 99 < percent < 100)}f} %"
 
 
 def share_texts(percents: Sequence[float]) -> list[str]:
     """Percentages beside each other: where they lie close together, all with a digit that tells them apart."""
     close = max(percents) - min(percents) < CLOSE
-    return [f"{percent:.1f} %" if close else share_text(percent) for percent in percents]
+    return [share_text(percent, fine=close) for percent in percents]
 
 
 def spread_out(places: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:

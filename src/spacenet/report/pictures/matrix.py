@@ -140,14 +140,14 @@ def _name_ends(axes: "Axes", data: MatrixData, shades: Sequence[str]) -> None:
     ends = [*(float(data.accuracy[-1, task]) for task in named), data.means[-1]]
     names = [*(task_text(task, data.labels[task]) for task in named), "mean"]
     lines = [*(shades[task] for task in named), INK]
-    texts = [f"{name}: {share}" for name, share in zip(names, share_texts(ends), strict=True)]
-    for end, place, text, colour in zip(ends, spread_out(ends, 5.2, 0, 103), texts, lines, strict=True):
+    places, shares = spread_out(ends, 5.2, 0, 103), share_texts(ends)
+    for end, place, name, share, colour in zip(ends, places, names, shares, lines, strict=True):
         axes.annotate(
-            text,
+            f"{name}: {share}",
             (count, end),
             (1.03 * count, place),
             va="center",
-            fontweight="bold" if colour == INK else "normal",
+            fontweight="bold" if name == "mean" else "normal",
             arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.8, "shrinkA": 0, "shrinkB": 2, "relpos": (0, 0.5)},
             annotation_clip=False,
         )
