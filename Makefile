@@ -47,7 +47,7 @@ results: setup ## Make docs/results.md from the figures in benchmarks/results
 	$(BIN)/python -m benchmarks.results page
 
 api: setup ## Make the API reference in build/api from the docstrings
-	$(BIN)/pdoc spacenet '!spacenet.commands' '!spacenet.cli' --docformat numpy --output-directory build/api
+	$(BIN)/pdoc spacenet '!spacenet.cli' '!spacenet.cli.main' --docformat numpy --output-directory build/api
 	@echo "open build/api/index.html"
 
 clean: ## Remove .venv and caches

@@ -14,12 +14,12 @@ from rich.table import Table
 from benchmarks.masked import MaskedDense
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import Workload, whole
-from spacenet.experiments.config import RunConfig
+from spacenet.config.run import RunConfig
+from spacenet.data.streams import Stream, Task, make_stream
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods import METHODS
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.report.tables import table
-from spacenet.streams import Stream, Task, make_stream
 
 Figures = dict[str, Any]
 COMPACT, WHOLE, LITERAL, DENSE = "compact", "masked, scattered", "masked, in place", "plain dense"

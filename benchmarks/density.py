@@ -21,16 +21,16 @@ from benchmarks.command import measured, read_options
 from benchmarks.prediction import samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
 from benchmarks.workload import WorkloadOptions, workload
-from spacenet.deploy.model import Model, Recipe
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
+from spacenet.data.streams import make_stream
 from spacenet.methods import method_named
-from spacenet.methods.architectural.spacenet_density import DensitySettings
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.spacenet_density import DensitySettings
+from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Integers, OptionalText
 from spacenet.report.tables import table
-from spacenet.streams import make_stream
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task
 

@@ -13,17 +13,17 @@ from pathlib import Path
 import tyro
 
 from benchmarks.command import read_options, reported
-from spacenet.cli import main as spacenet
+from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
-from spacenet.report.comparison_source import load_comparison
-from spacenet.report.pictures.accuracy import accuracy_pictures
-from spacenet.report.pictures.by_task import by_task_data, by_task_picture
-from spacenet.report.pictures.class_memory import class_memory_data, class_memory_picture
-from spacenet.report.pictures.comparing import comparison_pictures
-from spacenet.report.pictures.picture import GROUND, Picture
-from spacenet.report.pictures.space import space_pictures
-from spacenet.report.source import RunFacts, load_run
-from spacenet.training.checkpoint import save_text
+from spacenet.report.comparison_data import load_comparison
+from spacenet.report.plots.accuracy import accuracy_pictures
+from spacenet.report.plots.by_task import by_task_data, by_task_picture
+from spacenet.report.plots.class_memory import class_memory_data, class_memory_picture
+from spacenet.report.plots.comparing import comparison_pictures
+from spacenet.report.plots.plot import GROUND, Picture
+from spacenet.report.plots.space import space_pictures
+from spacenet.report.run_data import RunFacts, load_run
+from spacenet.utils.files import save_text
 
 DOCS = Path(__file__).parent.parent / "docs"
 STREAM, SEEDS = "split-mnist", 3

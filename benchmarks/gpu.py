@@ -23,13 +23,13 @@ from rich.table import Table
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import random_samples, whole
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
+from spacenet.data.streams import Stream, make_stream
 from spacenet.experiments.run import Run, create_folder
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
-from spacenet.streams import Stream, make_stream
 from spacenet.training.hardware import Hardware, find_hardware
 
 COMPACT, MASKED, DENSE = "compact", "masked", "dense"

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.space.workspace import Workspace
-from spacenet.streams.stream import Samples, Task
 
 
 class MaskedDense(SpaceNet):

@@ -19,19 +19,19 @@ import tomli_w
 
 from benchmarks.command import reported
 from benchmarks.results import hardware
-from spacenet.cli import main as spacenet
+from spacenet.cli.main import main as spacenet
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
 from spacenet.errors import RunError
 from spacenet.experiments.batch import Outcome
 from spacenet.experiments.comparison import Row, Spread, rows
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
 from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.report.comparison import COLUMNS, cells, notes
 from spacenet.report.tables import markdown, spread_text
-from spacenet.training.checkpoint import save_text
+from spacenet.utils.files import save_text
 
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"

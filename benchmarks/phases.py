@@ -13,13 +13,13 @@ from rich.table import Table
 
 from benchmarks.compare import timed_run
 from benchmarks.workload import Workload
+from spacenet.data.stream import Stream
 from spacenet.experiments import run as run_module
+from spacenet.experiments.callbacks import LogWatch
 from spacenet.experiments.run import Run
-from spacenet.experiments.watch import LogWatch
 from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
 from spacenet.report.tables import table
-from spacenet.space.constants import Constants
-from spacenet.streams.stream import Stream
+from spacenet.space.frozen_inputs import Constants
 
 Figures = dict[str, Any]
 REST = "everything else"

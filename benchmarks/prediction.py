@@ -23,14 +23,14 @@ from rich.table import Table
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import after_tasks, alternate
 from benchmarks.workload import Workload, WorkloadOptions, workload
-from spacenet.deploy.file import load_model, save_model
-from spacenet.deploy.model import Label, Model, Recipe
-from spacenet.experiments.config import RunConfig
+from spacenet.config.run import RunConfig
+from spacenet.data.preprocessing import Array
+from spacenet.data.streams import make_stream
+from spacenet.model.file import load_model, save_model
+from spacenet.model.model import Label, Model, Recipe
 from spacenet.report.tables import table
 from spacenet.space.cut import cut
 from spacenet.space.pack import Pack, pack
-from spacenet.streams import make_stream
-from spacenet.streams.normalisation import Array
 
 Figures = dict[str, Any]
 PACKED, DENSE = "packed", "dense"

@@ -19,12 +19,12 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.command import reported
-from spacenet.cli import main as spacenet
+from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
 from spacenet.report.tables import bytes_text, markdown, spread_text
-from spacenet.training.checkpoint import save_text
+from spacenet.utils.files import save_text
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"

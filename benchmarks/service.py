@@ -28,15 +28,15 @@ from rich.console import Console
 from benchmarks.clients import Asked, ask_on
 from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
-from spacenet.datasets.readers import DATASETS
-from spacenet.deploy.file import load_model, save_model
-from spacenet.deploy.model import Model, Recipe
+from spacenet.config.presets import preset
+from spacenet.data.preprocessing import Array, Constants
+from spacenet.data.readers import DATASETS
 from spacenet.errors import RunError
-from spacenet.experiments.presets import preset
 from spacenet.methods.shared.sparse_settings import SparseSettings
+from spacenet.model.file import load_model, save_model
+from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import table
-from spacenet.streams.normalisation import Array, Constants
 
 INPUTS = 64
 """Different inputs that are asked for, one at a time."""
@@ -128,7 +128,7 @@ def _answers(model: Model, inputs: Array) -> list[tuple[Any, float]]:
 
 @contextmanager
 def _server(path: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "spacenet.cli", "serve", str(path), "--port", "0", "--allow-learn"]
+    command = [sys.executable, "-m", "spacenet.cli.main", "serve", str(path), "--port", "0", "--allow-learn"]
     with subprocess.Popen([*command, "--max-request-mb", "1024"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -8,16 +8,16 @@ from statistics import median
 
 import torch
 
-from spacenet.experiments.config import RunConfig
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.config.run import RunConfig
+from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method
-from spacenet.methods.bounds.naive import Naive
+from spacenet.methods.naive import Naive
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets import build_net
-from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU
-from spacenet.streams.stream import Stream, Task
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import make_optimizer, make_step, training_data
+from spacenet.utils.seeding import generator
 
 REPEATS = 9
 WARM_UP = 3

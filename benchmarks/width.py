@@ -14,9 +14,9 @@ from rich.table import Table
 
 from benchmarks.stepping import Stepper, after_tasks, alternate
 from benchmarks.workload import Workload
-from spacenet.experiments.config import RunConfig
+from spacenet.config.run import RunConfig
+from spacenet.data.streams import make_stream
 from spacenet.report.tables import table
-from spacenet.streams import make_stream
 
 Figures = dict[str, Any]
 PROCESSES = 3

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 
 from benchmarks.command import load
-from spacenet.datasets.readers import DATASETS
-from spacenet.datasets.sources import DATA_VARIABLE
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
+from spacenet.data.readers import DATASETS
+from spacenet.data.sources import DATA_VARIABLE
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import NetSettings
 from spacenet.option_types import Flag, OptionalPath

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spacenet.datasets.dataset import Dataset
+from spacenet.data.dataset import Dataset
 
 
 def clouds(classes: int = 6, per_class: int = 30, seed: int = 0) -> Dataset:

@@ -4,8 +4,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spacenet.deploy.estimator import SpaceNetClassifier as SpaceNetClassifier
-    from spacenet.deploy.estimator import load as load
+    from spacenet.model.estimator import SpaceNetClassifier as SpaceNetClassifier
+    from spacenet.model.estimator import load as load
 
 __version__ = version("spacenet")
 
@@ -13,7 +13,7 @@ __version__ = version("spacenet")
 def __getattr__(name: str) -> Any:
     # Imported only when asked for: they bring scikit-learn and torch, and `spacenet --version` needs neither.
     if name in ("SpaceNetClassifier", "load"):
-        from spacenet.deploy import estimator
+        from spacenet.model import estimator
 
         return getattr(estimator, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

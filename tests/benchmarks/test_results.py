@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import results
-from spacenet.commands.run import _parse
+from spacenet.cli.run import _parse
+from spacenet.config.presets import preset
 from spacenet.experiments.batch import execute
-from spacenet.experiments.presets import preset
 from spacenet.experiments.seeds import create_folders
 from spacenet.report.tables import bytes_text
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
 from spacenet.experiments.run import METRICS, MODEL
 from tests.support import clouds_file
 

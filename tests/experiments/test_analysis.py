@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from spacenet.deploy.file import load_model
+from spacenet.data.stream import Samples
 from spacenet.experiments import run as run_module
 from spacenet.experiments.analysis import ANALYSIS, _some, ladder, load_analysis
 from spacenet.experiments.run import METRICS, MODEL, Run, create_folder
-from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
-from spacenet.streams.stream import Samples
+from spacenet.methods.spacenet_density import SpaceNetDensity
+from spacenet.model.file import load_model
 from tests.experiments.support import config
 
 

@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 import torch
 
+from spacenet.config.presets import preset
+from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
 from spacenet.experiments import launch as module
 from spacenet.experiments.batch import execute
 from spacenet.experiments.launch import launch
-from spacenet.experiments.presets import preset
 from spacenet.experiments.run import create_folder
-from spacenet.methods.architectural.spacenet import SpaceNet
-from spacenet.training.checkpoint import load_tensors, save_tensors
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task
-from spacenet.training.settings import TrainingSettings
+from spacenet.utils.files import load_tensors, save_tensors
 from tests.nets.test_convolutions import images, tiny_cnn
 
 TRAINING = TrainingSettings(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacenet.deploy.file import load_model
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
+from spacenet.experiments.callbacks import Watch
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, create_folder, load_config
-from spacenet.experiments.watch import Watch
 from spacenet.methods import METHODS
-from spacenet.training.checkpoint import load_tensors
+from spacenet.model.file import load_model
+from spacenet.utils.files import load_tensors
 from tests.experiments.support import config, outcome
 
 

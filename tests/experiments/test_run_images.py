@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig
 from spacenet.errors import SettingsError
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
 from spacenet.experiments.run import METRICS, Run, check, create_folder
 from spacenet.training.step import Step
 from tests.experiments.support import outcome

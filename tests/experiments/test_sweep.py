@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
+from spacenet.config.ranges import Among, Between
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome, execute_all
 from spacenet.experiments.engines import EngineSettings
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep
-from spacenet.methods.bounds.naive import Naive
-from spacenet.methods.ranges import Among, Between
+from spacenet.methods.naive import Naive
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from torch.optim import Optimizer
 
+from spacenet.config.training import TrainingSettings
+from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method, MethodSettings
 from spacenet.nets.mlp import mlp
-from spacenet.streams.stream import Stream, Task
 from spacenet.training.loop import Epoch, learn_task
-from spacenet.training.settings import TrainingSettings
 from tests.support import clouds
 
 TRAINING = TrainingSettings(epochs=6, batch_size=10, learning_rate=0.1)

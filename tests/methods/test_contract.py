@@ -9,10 +9,10 @@ import torch
 
 import spacenet.methods
 import spacenet.training
+from spacenet.config.presets import BENCHMARKS, preset
+from spacenet.config.ranges import Among, Between
 from spacenet.errors import SettingsError
-from spacenet.experiments.presets import BENCHMARKS, preset
 from spacenet.methods import METHODS
-from spacenet.methods.ranges import Among, Between
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets.mlp import mlp
 from tests.methods.support import learn, small_stream

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import spacenet.methods
-from spacenet.cli import main
+from spacenet.cli.main import main
 from spacenet.errors import SettingsError
 from spacenet.methods import method_named, method_names
 from tests.support import clouds_file

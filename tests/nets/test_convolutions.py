@@ -8,8 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.datasets.dataset import Dataset
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.config.training import TrainingSettings
+from spacenet.data.dataset import Dataset
+from spacenet.data.stream import Stream
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.resnet18 import resnet18
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.nets.wide_resnet import wide_resnet
@@ -18,9 +20,7 @@ from spacenet.space.cut import cut
 from spacenet.space.ledger import FREE
 from spacenet.space.pack import pack
 from spacenet.space.workspace import Workspace
-from spacenet.streams.stream import Stream
 from spacenet.training.loop import learn_task
-from spacenet.training.settings import TrainingSettings
 from tests.methods.support import learn
 
 TRAINING = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from spacenet.errors import SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.space.allocation import allocate, select
+from spacenet.space.budget import Demand
 from spacenet.space.cut import Units
-from spacenet.space.demand import Demand
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.reservation import reserve
 from spacenet.space.workspace import Workspace

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
-from spacenet.space.demand import Demand
+from spacenet.space.budget import Demand
 from spacenet.space.ledger import FREE, Ledger
 from tests.space.support import Case, allocate_or_reject, cases, learned
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Batch
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.mlp import mlp
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.space.assembly import Layout

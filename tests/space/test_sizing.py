@@ -1,6 +1,6 @@
 import pytest
 
-from spacenet.methods.architectural.spacenet import SpaceNet
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.mlp import mlp
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.space.allocation import check

@@ -2,8 +2,8 @@
 
 import torch
 
-from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.space.pack import pack
 from spacenet.space.view import as_of, unit_values
 from tests.methods.support import learn

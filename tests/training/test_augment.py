@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
+from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
-from spacenet.streams.stream import Samples
 from spacenet.training.augment import PADDING, CropAndFlip, check_images
 
 

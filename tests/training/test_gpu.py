@@ -6,15 +6,15 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from spacenet.config.training import TrainingSettings
 from spacenet.methods import METHODS
-from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.batch_norm import normalise
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
-from spacenet.training.settings import TrainingSettings
 from tests.methods.test_contract import SMALL
 from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
 

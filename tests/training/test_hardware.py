@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
 from spacenet.training.hardware import Hardware, find_hardware
-from spacenet.training.settings import TrainingSettings
 
 
 @dataclass

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from spacenet.config.training import TrainingSettings
+from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
-from spacenet.methods.bounds.naive import Naive
-from spacenet.streams.stream import Samples, Task
+from spacenet.methods.naive import Naive
 from spacenet.training.loop import load_optimizer, make_optimizer, optimizer_tensors
-from spacenet.training.settings import TrainingSettings
 from tests.methods.support import TRAINING, learn, make, small_stream
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spacenet.density.densities import Kept
-from spacenet.density.summary import floats_of
+from spacenet.data.stream import Samples, Task
+from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, in_parts
-from spacenet.metrics import accuracies
-from spacenet.sections import in_section, section
-from spacenet.streams.stream import Samples, Task
-from spacenet.training.checkpoint import load_tensors, save_tensors
+from spacenet.methods.density.densities import Kept
+from spacenet.methods.density.statistics import floats_of
+from spacenet.utils.files import load_tensors, save_tensors
+from spacenet.utils.tensors import in_section, section
 
 ANALYSIS = "analysis.safetensors"
 SAMPLES_PER_CLASS = 50

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.errors import SpacenetError
+from spacenet.experiments.callbacks import LineWatch, LogWatch, Watch, print_line
 from spacenet.experiments.engines import EngineSettings, WorkersDied, spread
 from spacenet.experiments.launch import launch
 from spacenet.experiments.run import LOG, Run, load_config, load_metrics
-from spacenet.experiments.watch import LineWatch, LogWatch, Watch, print_line
 from spacenet.training.hardware import Hardware, find_hardware
 
 

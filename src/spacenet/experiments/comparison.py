@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from spacenet.config.presets import preset
+from spacenet.config.run import RunConfig, read_toml
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome
-from spacenet.experiments.config import RunConfig, read_toml
-from spacenet.experiments.presets import preset
 from spacenet.experiments.run import CONFIG, check, create_folder, load_config
 from spacenet.methods import method_named, method_names
 

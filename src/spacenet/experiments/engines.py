@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from spacenet.errors import SettingsError, SpacenetError
-from spacenet.extras import need
 from spacenet.option_types import OptionalInt, OptionalText
+from spacenet.utils.extras import need
 
 TRIES = 3
 PATIENCE = 10

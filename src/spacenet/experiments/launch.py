@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import torch
 
+from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
-from spacenet.extras import need
 from spacenet.training.hardware import find_hardware
-from spacenet.training.settings import TrainingSettings
+from spacenet.utils.extras import need
 
 Result = TypeVar("Result")
 

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from spacenet import __version__
-from spacenet.experiments.config import RunConfig
+from spacenet.config.run import RunConfig
+from spacenet.experiments.metrics import Matrix, scores
 from spacenet.methods.base import Layer
-from spacenet.metrics import Matrix, scores
 
 
 @dataclass

@@ -14,24 +14,24 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from spacenet.deploy.file import save_model
-from spacenet.deploy.model import Model, Recipe
+from spacenet.config.run import RunConfig, from_mapping, read_toml, to_toml
+from spacenet.data.streams import Stream, make_stream
 from spacenet.errors import RunError, SpaceFull
 from spacenet.experiments.analysis import keep_activations, keep_confusion, keep_thinner
-from spacenet.experiments.config import RunConfig, from_mapping, read_toml, to_toml
+from spacenet.experiments.callbacks import LogWatch, Watch
+from spacenet.experiments.metrics import accuracies
 from spacenet.experiments.record import Record, TaskRecord
-from spacenet.experiments.watch import LogWatch, Watch
 from spacenet.methods import method_named
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.metrics import accuracies
+from spacenet.model.file import save_model
+from spacenet.model.model import Model, Recipe
 from spacenet.nets import build_net
-from spacenet.sections import in_section, section
-from spacenet.streams import Stream, make_stream
 from spacenet.training.augment import check_images
-from spacenet.training.checkpoint import load_tensors, save_tensors, save_text
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
+from spacenet.utils.files import load_tensors, save_tensors, save_text
+from spacenet.utils.tensors import in_section, section
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
 MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_incremental")

@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from spacenet.config.run import RunConfig
 from spacenet.errors import RunError
-from spacenet.experiments.config import RunConfig
 from spacenet.experiments.run import CONFIG, create_folder
-from spacenet.training.checkpoint import save_text
+from spacenet.utils.files import save_text
 
 SUMMARY = "summary.json"
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from spacenet.config.presets import preset
+from spacenet.config.ranges import Among, Between
+from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome
-from spacenet.experiments.config import RunConfig
-from spacenet.experiments.presets import preset
 from spacenet.experiments.run import CONFIG, create_folder
-from spacenet.extras import need
 from spacenet.methods import method_named
-from spacenet.methods.ranges import Among, Between
+from spacenet.utils.extras import need
 
 JOURNAL, BEST = "journal.log", "best.toml"
 Search = Literal["random", "tpe"]

@@ -3,31 +3,31 @@
 from importlib.metadata import EntryPoint, entry_points
 
 from spacenet.errors import SettingsError
-from spacenet.methods.architectural.ar1 import AR1
-from spacenet.methods.architectural.clnp import CLNP
-from spacenet.methods.architectural.cwr import CWR
-from spacenet.methods.architectural.den import DEN
-from spacenet.methods.architectural.packnet import PackNet
-from spacenet.methods.architectural.pathnet import PathNet
-from spacenet.methods.architectural.piggyback import Piggyback
-from spacenet.methods.architectural.pnn import PNN
-from spacenet.methods.architectural.spacenet import SpaceNet
-from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
-from spacenet.methods.architectural.static_sparse import StaticSparse
+from spacenet.methods.ar1 import AR1
 from spacenet.methods.base import Method
-from spacenet.methods.bounds.joint import Joint
-from spacenet.methods.bounds.naive import Naive
-from spacenet.methods.regularization.ewc import EWC
-from spacenet.methods.regularization.lwf import LwF
-from spacenet.methods.regularization.mas import MAS
-from spacenet.methods.regularization.si import SI
-from spacenet.methods.rehearsal.dgr import DGR
-from spacenet.methods.rehearsal.er import ER
-from spacenet.methods.rehearsal.icarl import ICaRL
-from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.methods.statistical.fecam import FeCAM
-from spacenet.methods.statistical.gaussian import Gaussian
-from spacenet.methods.statistical.slda import SLDA
+from spacenet.methods.clnp import CLNP
+from spacenet.methods.cwr import CWR
+from spacenet.methods.den import DEN
+from spacenet.methods.dgr import DGR
+from spacenet.methods.er import ER
+from spacenet.methods.ewc import EWC
+from spacenet.methods.fecam import FeCAM
+from spacenet.methods.gaussian import Gaussian
+from spacenet.methods.icarl import ICaRL
+from spacenet.methods.joint import Joint
+from spacenet.methods.lwf import LwF
+from spacenet.methods.mas import MAS
+from spacenet.methods.naive import Naive
+from spacenet.methods.packnet import PackNet
+from spacenet.methods.pathnet import PathNet
+from spacenet.methods.piggyback import Piggyback
+from spacenet.methods.pnn import PNN
+from spacenet.methods.si import SI
+from spacenet.methods.slda import SLDA
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.spacenet_density import SpaceNetDensity
+from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.methods.static_sparse import StaticSparse
 
 GROUP = "spacenet.methods"
 """Packages that bring methods name them in this entry-point group."""

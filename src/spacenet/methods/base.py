@@ -23,12 +23,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.density.densities import Kept
-from spacenet.methods.ranges import Between, Range
+from spacenet.config.ranges import Between, Range
+from spacenet.data.stream import Samples, Stream, Task
+from spacenet.methods.density.densities import Kept
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.predictor import Predictor
-from spacenet.streams.stream import Samples, Stream, Task
 
 PREDICT_BATCH = 2048
 ANY = "any"

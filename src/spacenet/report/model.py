@@ -7,9 +7,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from spacenet.density.densities import Kept
-from spacenet.deploy.answers import readable
-from spacenet.deploy.inspection import Inspection
+from spacenet.methods.density.densities import Kept
+from spacenet.model.inspection import Inspection
+from spacenet.model.predictions import readable
 from spacenet.report.tables import bytes_text, table
 from spacenet.space.forecast import LIMIT
 

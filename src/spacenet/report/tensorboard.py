@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spacenet.experiments.config import RunConfig
+from spacenet.config.run import RunConfig
+from spacenet.data.stream import Stream
+from spacenet.experiments.callbacks import Watch
 from spacenet.experiments.record import Record
-from spacenet.experiments.watch import Watch
-from spacenet.extras import need
-from spacenet.report.pictures.accuracy import accuracy_pictures
-from spacenet.report.pictures.picture import Picture
-from spacenet.report.pictures.space import space_pictures
-from spacenet.report.source import load_run
-from spacenet.streams.stream import Stream
+from spacenet.report.plots.accuracy import accuracy_pictures
+from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.space import space_pictures
+from spacenet.report.run_data import load_run
 from spacenet.training.loop import Epoch
+from spacenet.utils.extras import need
 
 FOLDER = "tensorboard"
 

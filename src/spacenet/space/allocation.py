@@ -5,8 +5,8 @@ from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
+from spacenet.space.budget import Demand
 from spacenet.space.cut import Units, inside
-from spacenet.space.demand import Demand
 from spacenet.space.ledger import FREE, Connections, Ledger
 
 

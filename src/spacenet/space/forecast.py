@@ -7,7 +7,7 @@ from torch import Generator
 
 from spacenet.errors import SpaceFull
 from spacenet.space.allocation import allocate, select
-from spacenet.space.demand import Demand
+from spacenet.space.budget import Demand
 from spacenet.space.ledger import Ledger
 
 LIMIT = 100

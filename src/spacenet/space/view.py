@@ -6,8 +6,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from spacenet.sections import check_finite, check_shapes
 from spacenet.space.ledger import FREE, Ledger
+from spacenet.utils.tensors import check_finite, check_shapes
 
 WHAT = "the first view of the network"
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from spacenet.space.assembly import Assembly, Layout
 from spacenet.space.blueprint import CPU, Link, Tap, Values
-from spacenet.space.constants import Constants
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
+from spacenet.space.frozen_inputs import Constants
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.rewiring import drop, grow

@@ -4,8 +4,8 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
+from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
-from spacenet.streams.stream import Samples
 
 PADDING = 4
 

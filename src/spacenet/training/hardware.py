@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
 from spacenet.space.blueprint import CPU
-from spacenet.training.settings import TrainingSettings
 
 
 @dataclass(frozen=True)

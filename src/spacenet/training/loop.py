@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from spacenet.config.training import TrainingSettings
+from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError
 from spacenet.methods.base import Method
-from spacenet.seeding import generator
-from spacenet.streams.stream import Samples, Task
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import Hardware
-from spacenet.training.settings import TrainingSettings
 from spacenet.training.step import RecordedStep, Step
+from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from spacenet.data.stream import Samples
 from spacenet.methods.base import Batch, Method
-from spacenet.streams.stream import Samples
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import Hardware
 

@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.deploy.export import FORMATS, export
-from spacenet.deploy.file import from_bytes, to_bytes
 from spacenet.errors import ModelFileError, SettingsError
-from spacenet.methods.architectural.spacenet import SpaceNet
-from spacenet.methods.architectural.spacenet_density import SpaceNetDensity
-from spacenet.methods.rehearsal.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.methods.shared.balance import SCALE, SHIFT, Balance, Kind
 from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.spacenet import SpaceNet
+from spacenet.methods.spacenet_density import SpaceNetDensity
+from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.model.export import FORMATS, export
+from spacenet.model.file import from_bytes, to_bytes
 from spacenet.space.predictor import Predictor
-from tests.deploy.forging import Change, forged, put, replaced
-from tests.deploy.support import blobs, model
 from tests.methods.support import learn, make, small_stream
+from tests.model.forging import Change, forged, put, replaced
+from tests.model.support import blobs, model
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 TASKS = [range(2), range(2, 4)]

@@ -1,12 +1,12 @@
 import pytest
 import torch
 
+from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
-from spacenet.methods.rehearsal.er import ER
-from spacenet.methods.rehearsal.icarl import ICaRL
+from spacenet.methods.er import ER
+from spacenet.methods.icarl import ICaRL
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
 from spacenet.training.loop import learn_task
-from spacenet.training.settings import TrainingSettings
 from tests.methods.support import make, small_stream
 
 each = pytest.mark.parametrize("kind", [ER, ICaRL])

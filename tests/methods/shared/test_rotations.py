@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from spacenet.errors import SettingsError
-from spacenet.methods.architectural.spacenet import SpaceNet
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.spacenet import SpaceNet
 from tests.methods.support import learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 

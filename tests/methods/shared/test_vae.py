@@ -5,8 +5,8 @@ import torch
 from torch import tensor
 
 from spacenet.methods.shared.vae import VAE
-from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU
+from spacenet.utils.seeding import generator
 
 
 def made(features: int = 4, hidden: tuple[int, ...] = (3, 2), latent: int = 2) -> VAE:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spacenet.report.page.making import make_page
+from spacenet.report.page.build import make_page
 from spacenet.report.page.page import save_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")

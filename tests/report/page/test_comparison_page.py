@@ -5,8 +5,8 @@ import pytest
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.report.comparison import COLUMNS, cells
-from spacenet.report.comparison_source import load_comparison
-from spacenet.report.page.making import make_page
+from spacenet.report.comparison_data import load_comparison
+from spacenet.report.page.build import make_page
 from tests.report.page.conftest import METHODS
 
 

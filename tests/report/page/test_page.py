@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.report.page.making import make_page
+from spacenet.report.page.build import make_page
 from spacenet.report.page.page import Page, Section, Table, save_figures, save_page, to_html
 from tests.report.page.conftest import HOSTILE
 

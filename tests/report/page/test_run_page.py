@@ -8,10 +8,10 @@ import torch
 from spacenet.errors import RunError
 from spacenet.experiments.run import METRICS, MODEL, Run, create_folder
 from spacenet.report.page import run_page
-from spacenet.report.page.making import make_page
+from spacenet.report.page.build import make_page
 from spacenet.report.page.run_page import numbers
-from spacenet.report.pictures.picture import Picture
-from spacenet.report.source import RunFacts, load_run
+from spacenet.report.plots.plot import Picture
+from spacenet.report.run_data import RunFacts, load_run
 from tests.experiments.support import config
 
 

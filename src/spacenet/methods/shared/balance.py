@@ -14,9 +14,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from spacenet.sections import check_finite, check_shapes
 from spacenet.space.blueprint import Values
 from spacenet.space.predictor import Predictor
+from spacenet.utils.tensors import check_finite, check_shapes
 
 Kind = Literal["none", "weights", "logits"]
 WHAT = "the balance of tasks"

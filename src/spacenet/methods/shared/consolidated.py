@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch
-from spacenet.methods.shared.frozen import PartlyFrozen
-from spacenet.streams.stream import Samples, Task
+from spacenet.methods.shared.masked import PartlyFrozen
 
 
 class ConsolidatedOutputs(PartlyFrozen):

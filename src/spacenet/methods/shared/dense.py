@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings
-from spacenet.seeding import generator
 from spacenet.space.blueprint import CPU, FRESH, Blueprint
-from spacenet.streams.stream import Samples, Task
+from spacenet.utils.seeding import generator
 
 
 class DenseMethod(Method):

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.dense import DenseMethod
-from spacenet.streams.stream import Stream, Task
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from spacenet.data.stream import Task
 from spacenet.methods.base import Batch, MethodSettings
-from spacenet.methods.shared.frozen import PartlyFrozen
+from spacenet.methods.shared.masked import PartlyFrozen
 from spacenet.methods.shared.task_models import TaskModels
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.streams.stream import Task
 
 
 class GrowingMethod(TaskModels, PartlyFrozen):

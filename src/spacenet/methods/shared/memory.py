@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spacenet.streams.stream import Samples, Stream, Task
+from spacenet.data.stream import Samples, Stream, Task
 
 
 class Memory:

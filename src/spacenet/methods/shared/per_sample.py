@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
+from spacenet.data.stream import Samples
 from spacenet.space.blueprint import Blueprint
-from spacenet.streams.stream import Samples
 
 CHUNK = 25
 """Samples at a time; each has as many numbers as the network."""

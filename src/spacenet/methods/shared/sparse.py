@@ -14,18 +14,17 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
+from spacenet.config.ranges import Among, Between, Range
+from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
 from spacenet.methods.base import Batch, Layer, Method, MethodSettings, in_parts
-from spacenet.methods.ranges import Among, Between, Range
 from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
-from spacenet.sections import in_section, section
-from spacenet.seeding import generator
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.budget import Demand, work_out
 from spacenet.space.cut import Units
-from spacenet.space.demand import Demand, work_out
 from spacenet.space.expansion import Plan
 from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
@@ -34,7 +33,8 @@ from spacenet.space.predictor import Predictor
 from spacenet.space.reservation import reserve
 from spacenet.space.sizing import Sizes, sized
 from spacenet.space.workspace import Workspace
-from spacenet.streams.stream import Samples, Stream, Task
+from spacenet.utils.seeding import generator
+from spacenet.utils.tensors import in_section, section
 
 MOST_GROWTH = 1000
 """So often units are added before a task; whatever is asked for has found its place long before."""

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
+from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.base import ANY, Batch, Layer, Method, MethodSettings, in_parts
-from spacenet.methods.shared.summarised import FIXED, fixed_kind
+from spacenet.methods.shared.class_statistics import FIXED, fixed_kind
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.streams.stream import Samples, Stream, Task
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from spacenet.experiments.config import RunConfig, to_toml
+from spacenet.config.run import RunConfig, to_toml
 from spacenet.experiments.run import CONFIG
 from spacenet.report.comparison import COLUMNS, cells, notes
-from spacenet.report.comparison_source import ComparisonFacts
+from spacenet.report.comparison_data import ComparisonFacts
+from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Command, Exhibit, Page, Section, Table
-from spacenet.report.page.repeat import run_command
-from spacenet.report.pictures.comparing import comparison_pictures
+from spacenet.report.plots.comparing import comparison_pictures
 
 
 def comparison_page(facts: ComparisonFacts, configs: Mapping[str, RunConfig], failures: Sequence[str] = ()) -> Page:

@@ -10,9 +10,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spacenet.extras import need
-from spacenet.report.pictures.picture import Picture
-from spacenet.training.checkpoint import save_bytes
+from spacenet.report.plots.plot import Picture
+from spacenet.utils.extras import need
+from spacenet.utils.files import save_bytes
 
 PIXELS_PER_POINT = 1.5
 """How large pictures are drawn: their letters are then a little smaller than the page's."""

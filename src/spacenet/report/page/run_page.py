@@ -3,19 +3,19 @@
 from collections.abc import Callable, Sequence
 from statistics import mean, stdev
 
+from spacenet.config.plain import to_plain
+from spacenet.config.run import to_toml
 from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
-from spacenet.experiments.config import to_toml
+from spacenet.experiments.callbacks import TIME_OF_DAY
 from spacenet.experiments.run import CONFIG, LOG, MODEL
-from spacenet.experiments.watch import TIME_OF_DAY
-from spacenet.plain_settings import to_plain
 from spacenet.report.model import kept_text
+from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Command, Exhibit, Number, Page, Section, Table
-from spacenet.report.page.repeat import run_command
-from spacenet.report.pictures.accuracy import accuracy_pictures
-from spacenet.report.pictures.class_memory import class_memory_data, class_memory_picture
-from spacenet.report.pictures.picture import Picture
-from spacenet.report.pictures.space import space_pictures
-from spacenet.report.source import RunFacts
+from spacenet.report.plots.accuracy import accuracy_pictures
+from spacenet.report.plots.class_memory import class_memory_data, class_memory_picture
+from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.space import space_pictures
+from spacenet.report.run_data import RunFacts
 from spacenet.report.tables import bytes_text
 
 MANY = 12

@@ -1,0 +1,106 @@
+"""`spacenet serve MODEL`: a model behind HTTP."""
+
+import ipaddress
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import tyro
+from tyro.conf import arg
+
+from spacenet.cli.options import MARKERS
+from spacenet.errors import SettingsError
+from spacenet.option_types import Flag, OptionalInt
+from spacenet.utils.extras import need
+
+MOST_THREADS = 4
+"""By default: a prediction takes less time than all that is around it."""
+LAST_REQUESTS_SECONDS = 10
+BACKLOG = 512
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Answer over HTTP with the classes of inputs; see /docs at the address that is printed."""
+
+    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="The model file.")]
+    host: str = "127.0.0.1"
+    """Address to listen at. Anything but this computer's own lets others in, and nobody is asked for a password."""
+    port: int = 8000
+    """Port to listen at; 0 takes one that is free."""
+    allow_learn: Flag = False
+    """Let requests teach the model new classes; the model file is replaced after each task."""
+    max_request_mb: float = 16.0
+    """Largest request in MiB; what is packed counts as unpacked."""
+    threads: OptionalInt = None
+    """Threads that predict (default: one per processor core, at most 4)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise SettingsError(f"port: {self.port} is not a port (need 0 to 65535)")
+        if not 0 < self.max_request_mb <= 4096:
+            raise SettingsError(
+                f"max-request-mb: {self.max_request_mb:g} is out of range (need more than 0, up to 4096)"
+            )
+        if self.threads is not None and self.threads < 1:
+            raise SettingsError(f"threads: {self.threads} is too small (need 1 or more)")
+
+
+def serve(arguments: list[str]) -> int:
+    """Carry out `spacenet serve …`."""
+    options = tyro.cli(ServeOptions, prog="spacenet serve", args=arguments, config=MARKERS)
+    uvicorn = need("serve", "web", "uvicorn")
+    need("serve", "web", "fastapi")
+    from spacenet.serve.app import create_app
+    from spacenet.serve.jobs import Learning
+    from spacenet.serve.store import Store
+
+    torch.set_num_threads(1)
+    store = Store(options.model)
+    threads = options.threads or min(MOST_THREADS, os.cpu_count() or 1)
+    with (
+        closing(_listen(options.host, options.port)) as listener,
+        ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
+        closing(Learning(store)) if options.allow_learn else nullcontext() as learning,
+    ):
+        app = create_app(store, learning, pool, int(options.max_request_mb * 1024**2))
+        _announce(options, listener, store.current.tasks, len(store.current.classes))
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_REQUESTS_SECONDS
+        )
+        with suppress(KeyboardInterrupt):  # the way to end it
+            uvicorn.Server(config).run(sockets=[listener])
+    print("stopped", flush=True)
+    return 0
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        opened = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        # Said to be TCP once more: asyncio sends answers without delay only where it can read that (else 40 ms each).
+        return socket.socket(opened.family, opened.type, socket.IPPROTO_TCP, opened.detach())
+    except OSError as error:
+        raise SettingsError(
+            f"cannot listen at {host}, port {port} ({error.strerror or error}); "
+            "give another --host or --port (--port 0 takes a free one)"
+        ) from error
+
+
+def _announce(options: ServeOptions, listener: socket.socket, tasks: int, classes: int) -> None:
+    host, port = listener.getsockname()[:2]
+    at = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    can = "predicts and learns" if options.allow_learn else "predicts"
+    print(
+        f"{options.model} ({tasks} tasks, {classes} classes) {can} at {at} (see {at}/docs; Ctrl-C ends it)", flush=True
+    )
+    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+        print(
+            f"spacenet: warning: {host} is open to other computers, and nobody is asked for a password", file=sys.stderr
+        )

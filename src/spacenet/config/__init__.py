@@ -1,0 +1,1 @@
+"""Settings: what there is to set, in which bounds, as TOML, and the presets of the benchmarks."""

@@ -1,1 +1,0 @@
-"""Models to use: the estimator, the model file, export, service."""

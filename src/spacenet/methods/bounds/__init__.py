@@ -1,1 +1,0 @@
-"""What is reached without any method, and with all data at once."""

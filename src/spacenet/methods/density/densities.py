@@ -1,0 +1,97 @@
+"""The classes seen so far, each by its summary; what was entered once never changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from spacenet.methods.density import discriminant
+from spacenet.methods.density.scaling import Scaling
+from spacenet.methods.density.statistics import Summary, floats_of
+from spacenet.utils.tensors import check_sections, in_section, section
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of each class besides the network."""
+
+    representation: str
+    """What classes are described on."""
+    dimensions: int
+    gaussians: int
+    directions: int
+    """For each Gaussian."""
+    floats: int
+    """For each class."""
+    bytes: int
+    """For all classes, with the scale and whatever else the representation needs."""
+
+
+class Densities:
+    """Summaries of classes on features in a common scale."""
+
+    def __init__(self, components: int, directions: int, shrinkage: float, *, whiten: bool) -> None:
+        self.components, self.directions, self.shrinkage, self.whiten = components, directions, shrinkage, whiten
+        self.scaling: Scaling | None = None
+        self.classes: Summary | None = None
+        """The summaries of all classes, stacked."""
+
+    def __len__(self) -> int:
+        return 0 if self.classes is None else len(self.classes.weight)
+
+    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
+        """Enter a task's classes: features (n, d) of its samples, of the classes y. The first task fixes the scale."""
+        if self.scaling is None:
+            self.scaling = Scaling.fitted(h, y, whiten=self.whiten)
+        own = (self.scaling.scaled(h[y == number]) for number in classes)
+        new = [Summary.of(z, self.components, self.directions, rng) for z in own]
+        self.classes = Summary.joined(self.classes, new)
+
+    def thinner(self, directions: int) -> "Densities":
+        """The same, with only the first directions of each Gaussian."""
+        fewer = Densities(self.components, min(directions, self.directions), self.shrinkage, whiten=self.whiten)
+        fewer.scaling = self.scaling
+        fewer.classes = None if self.classes is None else self.classes.thinner(directions)
+        return fewer
+
+    def sample(self, each: int, rng: Generator) -> Tensor:
+        """So many features of each class as its samples could have, one class after the other, (classes · each, d)."""
+        assert self.scaling is not None, "no class was entered"
+        assert self.classes is not None
+        drawn = [one.sample(each, rng) for one in self.classes.apart()]
+        return self.scaling.undone(torch.cat(drawn))
+
+    def values(self) -> dict[str, Tensor]:
+        """What `discriminant.scores` computes with."""
+        assert self.scaling is not None, "no class was entered"
+        assert self.classes is not None
+        return discriminant.matrices(self.classes, self.scaling, self.shrinkage)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that is kept, by name, for a file."""
+        if self.scaling is None or self.classes is None:
+            return {}
+        return {
+            **in_section("scaling", self.scaling.tensors()),
+            **in_section("classes", self.classes.tensors()),
+        }
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        """Take back what `tensors` gave."""
+        self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
+        self.classes = Summary.load(section(tensors, "classes")) if tensors else None
+
+    def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
+        """Raise `ValueError` if `tensors` could not have given this, of so many classes and features."""
+        check_sections(tensors, "scaling", "classes")
+        Scaling.check(section(tensors, "scaling"), dimensions, whiten=self.whiten)
+        Summary.check(section(tensors, "classes"), classes, self.components, self.directions, dimensions)
+
+    def kept(self, representation: str, more: int) -> Kept | None:
+        """What is kept of each class; with so many bytes more besides the summaries and their scale."""
+        if self.classes is None:
+            return None
+        dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
+        floats = floats_of(self.components, self.directions, dimensions)
+        return Kept(representation, dimensions, self.components, self.directions, floats, size + more)

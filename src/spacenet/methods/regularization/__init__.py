@@ -1,1 +1,0 @@
-"""Methods that keep one plain network and hold its weights or outputs back from changing."""

@@ -1,0 +1,255 @@
+"""A model's packed network in a file that is used without spacenet: as ONNX, or for torch alone.
+
+Raw samples go in, as 32-bit numbers; probabilities come out, a column for each of the model's classes. What was written
+is loaded and compared with the model before it gets its name, so there is no file that computes something else.
+"""
+
+import io
+import json
+import logging
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
+
+from spacenet import __version__
+from spacenet.data.preprocessing import Array, Normalisation
+from spacenet.errors import DataError, SettingsError, SpacenetError
+from spacenet.model.model import Label, Model
+from spacenet.space.predictor import Predictor
+from spacenet.utils.extras import need
+from spacenet.utils.files import replacing
+
+MOST_APART = 1e-4
+"""By how much a probability of the file may differ from the model's where scores are small."""
+ROUNDING = 1e-6
+"""The part of a score of 32 bits that rounding may take; a probability moves by no more than its score does."""
+CHECKED_BATCHES = (1, 37)
+SPREAD = 3.0
+"""Inputs of the check lie within so many standard deviations around the mean of the first task."""
+OPSET = 18
+INPUT, OUTPUT, FACTS = "input", "probabilities", "spacenet.json"
+Facts = dict[str, str]
+"""What the file says about itself, each as a JSON text."""
+
+
+class PackedNetwork(nn.Module):
+    """Raw samples (batch, *input_shape) to probabilities (batch, classes); unused units are not in it.
+
+    What a method computes beside the network, such as densities of classes, is part of it.
+    """
+
+    mean: Tensor
+    std: Tensor
+    together: Tensor | None
+    """Adds up the outputs of each class; None where each class has one."""
+
+    def __init__(self, predictor: Predictor, normalisation: Normalisation, columns: Tensor) -> None:
+        """`columns` says for each output of the predictor which class it stands for."""
+        super().__init__()
+        self.function, self.scale = predictor.forward, normalisation.scale
+        self.register_buffer("mean", normalisation.mean.clone())
+        self.register_buffer("std", normalisation.std.clone())
+        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.values}  # torch allows no dots
+        for name, value in predictor.values.items():
+            self.register_buffer(self.names[name], value)
+        ones = nn.functional.one_hot(columns).float()
+        alone = ones.shape[0] == ones.shape[1]
+        self.register_buffer("together", None if alone else ones)
+
+    def forward(self, x: Tensor) -> Tensor:
+        values = {name: getattr(self, held) for name, held in self.names.items()}
+        each = self.function(values, (x * self.scale - self.mean) / self.std).softmax(1).float()
+        return each if self.together is None else each @ self.together
+
+
+@dataclass(frozen=True)
+class PackedLayer:
+    """How many of a layer's units the file holds."""
+
+    name: str
+    packed: int
+    units: int
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written."""
+
+    path: Path
+    format: str
+    bytes: int
+    max_difference: float
+    """The largest difference of a probability from the model's, over all inputs of the check."""
+    layers: tuple[PackedLayer, ...]
+    classes: tuple[Label, ...]
+
+
+class Format(ABC):
+    """A kind of file: how it is written, and how it is used."""
+
+    suffix: ClassVar[str]
+
+    def check_libraries(self) -> None:
+        """Raise `SettingsError` if a library is missing."""
+
+    @abstractmethod
+    def content(self, program: ExportedProgram, facts: Facts) -> bytes: ...
+
+    @abstractmethod
+    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
+        """The function that the file computes, and what it says about itself."""
+
+
+class TorchFormat(Format):
+    """A program of torch.export: weights as bytes, the graph as JSON."""
+
+    suffix = ".pt2"
+
+    def content(self, program: ExportedProgram, facts: Facts) -> bytes:
+        for node in program.graph.nodes:
+            node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
+        file = io.BytesIO()
+        torch.export.save(program, file, extra_files={FACTS: json.dumps(facts)})
+        return file.getvalue()
+
+    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
+        facts = {FACTS: ""}
+        with path.open("rb") as file:
+            module = torch.export.load(file, extra_files=facts).module()
+        return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(facts[FACTS])
+
+
+class OnnxFormat(Format):
+    """One ONNX file with all its weights."""
+
+    suffix = ".onnx"
+
+    def check_libraries(self) -> None:
+        for library in ("onnx", "onnxscript", "onnxruntime"):
+            need("to onnx", "export", library)
+
+    def content(self, program: ExportedProgram, facts: Facts) -> bytes:
+        written = torch.onnx.export(
+            program, dynamo=True, input_names=[INPUT], output_names=[OUTPUT], opset_version=OPSET, verbose=False
+        )
+        assert written is not None
+        model: Any = written.model_proto
+        graph = model.graph
+        for each in (*graph.input, *graph.output):
+            each.type.tensor_type.shape.dim[0].dim_param = "batch"
+        for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
+            part.ClearField("metadata_props")  # names files of the machine that it was written on
+        graph.ClearField("value_info")
+        need("to onnx", "export", "onnx").helper.set_model_props(model, facts)
+        return bytes(model.SerializeToString())
+
+    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
+        runtime = need("to onnx", "export", "onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
+        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        return lambda x: session.run([OUTPUT], {INPUT: x})[0], dict(session.get_modelmeta().custom_metadata_map)
+
+
+FORMATS: Mapping[str, Format] = {"onnx": OnnxFormat(), "torch": TorchFormat()}
+
+
+def export(model: Model, path: Path, to: str) -> Exported:
+    """Write a model's packed network; if it does not compute what the model computes, nothing is left behind."""
+    if to not in FORMATS:
+        raise SettingsError(f"to: there is no format {to!r}; there are {', '.join(FORMATS)}")
+    form = FORMATS[to]
+    form.check_libraries()
+    if model.normalisation is None:
+        raise DataError("the model has learned nothing yet, there is nothing to export")
+    packed, facts = model.method.packed(), _facts(model)
+    network = PackedNetwork(model.method.predictor(), model.normalisation, model.columns())
+    try:
+        with replacing(path) as beside, _quiet():
+            content = form.content(_program(network, model.recipe.input_shape), facts)
+            beside.write_bytes(content)
+            apart = _check(model, form, beside, facts)
+    except OSError as error:
+        raise SpacenetError(f"{path}: cannot be written ({error.strerror or error})") from error
+    except SpacenetError:
+        raise
+    except Exception as error:  # exporters and runtimes raise errors of many kinds
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise SpacenetError(
+            f"the network cannot be exported as {to} with torch {torch.__version__} ({reason})"
+        ) from error
+    layers = (
+        PackedLayer(p.name, len(packed.units[p.name]), model.method.ledger.size(p.name))
+        for p in model.method.blueprint.hidden
+    )
+    return Exported(path, to, len(content), apart, tuple(layers), tuple(model.classes))
+
+
+def _facts(model: Model) -> Facts:
+    facts = {
+        "classes": model.classes,
+        "input_shape": model.recipe.input_shape,
+        "tasks": len(model.tasks),
+        "spacenet": __version__,
+    }
+    return {name: json.dumps(fact) for name, fact in facts.items()}
+
+
+def _program(network: PackedNetwork, shape: tuple[int, ...]) -> ExportedProgram:
+    """The network's operations, for any number of samples."""
+    samples = torch.zeros(2, *shape)  # with one sample torch would take it that there is always one
+    return torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
+
+
+def _check(model: Model, form: Format, path: Path, facts: Facts) -> float:
+    """The largest difference between the file's probabilities and the model's."""
+    answer, read = form.opened(path)
+    if read != facts:
+        raise SpacenetError("what was written lost its labels; nothing was exported")
+    worst = 0.0
+    for x in _inputs(model):
+        found, expected = answer(x), model.probabilities(x)
+        if found.shape != expected.shape:
+            raise SpacenetError(f"what was written answers {found.shape} instead of {expected.shape}")
+        apart = float(np.abs(found - expected).max())
+        allowed = max(MOST_APART, ROUNDING * float(model.scores(x).abs().max()))
+        if not apart <= allowed:  # also where it is no number
+            raise SpacenetError(
+                f"what was written computes something else: probabilities differ by up to {apart:.2g} "
+                f"(at most {allowed:.2g} is rounding); nothing was exported"
+            )
+        worst = max(worst, apart)
+    return worst
+
+
+def _inputs(model: Model) -> Iterator[Array]:
+    """Raw samples as in the training data, at each batch size of the check, and empty ones."""
+    normalisation = model.normalisation
+    assert normalisation is not None
+    rng = np.random.default_rng(0)
+    for count in CHECKED_BATCHES:
+        each = rng.uniform(-SPREAD, SPREAD, (count, *model.recipe.input_shape))
+        raw = (each * normalisation.std.numpy() + normalisation.mean.numpy()) / (normalisation.scale or 1.0)
+        yield raw.astype(np.float32)
+        yield np.zeros_like(raw, dtype=np.float32)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporters say about themselves."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,195 @@
+"""What a model holds, in numbers: its space, its tasks, its sizes, what was measured."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from spacenet.config.plain import to_plain
+from spacenet.methods.density.densities import Kept
+from spacenet.model.model import Label, Model
+from spacenet.space.ledger import FREE, Ledger
+
+FLOAT_BYTES = 4
+FIGURES = ("acc", "bwt", "forgetting", "fwt")
+
+
+@dataclass(frozen=True)
+class LayerSpace:
+    """Units of one hidden layer: unused, shared and reserved ones add up to all."""
+
+    name: str
+    units: int
+    unused: int
+    """Free, and nothing is connected to them."""
+    shared: int
+    """Free and in use: later tasks may select them too."""
+    reserved: int
+    """A task's own, for good."""
+    several: int
+    """Units, of any kind, to which several tasks have connections."""
+    connections: int
+    """Those that lead into the layer."""
+
+
+@dataclass(frozen=True)
+class TaskSpace:
+    """What one task learned, and what it has of the network."""
+
+    number: int
+    """From 1."""
+    classes: tuple[Label, ...]
+    reserved: int
+    """Units that are its own, in all hidden layers."""
+    connections: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes."""
+
+    file: int
+    per_connection: float
+    """Of the file, without what is kept of classes."""
+    packed: int
+    """What predicts: the small dense network, and what the method computes beside it."""
+    ledger: int
+    """What is needed to go on learning."""
+    dense: int
+    """The weights of the whole network, were they all there."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that there is to say about a model."""
+
+    method: str
+    seed: int
+    net: str
+    hidden: tuple[int, ...]
+    input_shape: tuple[int, ...]
+    normalisation: str
+    training: dict[str, Any]
+    options: dict[str, Any]
+    classes: list[Label]
+    layers: list[LayerSpace]
+    tasks: list[TaskSpace]
+    inputs: int
+    inputs_used: int
+    outputs: int
+    outputs_connections: int
+    connections: int
+    weights: int
+    """Numbers: more than connections where these are kernels."""
+    tasks_left: int | None
+    """More tasks like the last one; None where the method cannot go on without the old data."""
+    kept_of_classes: Kept | None
+    """What is kept of each class besides the network, of methods that describe classes."""
+    sizes: Sizes
+    measured: dict[str, float]
+    """Accuracy and the like, in percent."""
+    measured_on: str
+    measured_after: int | None
+    """Tasks that were learned when it was measured."""
+
+
+def inspect_model(model: Model, file_bytes: int) -> Inspection:
+    """Look into a model whose file has so many bytes."""
+    recipe, ledger, blueprint = model.recipe, model.method.ledger, model.method.blueprint
+    connections = sum(map(len, ledger.connections.values()))
+    output = blueprint.output.name
+    return Inspection(
+        method=recipe.method,
+        seed=recipe.seed,
+        net=recipe.net.net,
+        hidden=tuple(ledger.size(population.name) for population in blueprint.hidden),
+        input_shape=recipe.input_shape,
+        normalisation=normalisation_words(model),
+        training=to_plain(recipe.training),
+        options=to_plain(recipe.options),
+        classes=model.classes,
+        layers=[_layer(ledger, population.name) for population in blueprint.hidden],
+        tasks=[_task(ledger, number, classes) for number, classes in enumerate(model.tasks)],
+        inputs=ledger.size(blueprint.input.name),
+        inputs_used=int(ledger.used(blueprint.input.name).sum()),
+        outputs=ledger.size(output),
+        outputs_connections=int(ledger.ingoing(output).sum()),
+        connections=connections,
+        weights=sum(held.value.numel() for held in ledger.connections.values()),
+        tasks_left=None if model.method.needs_old_data else model.space_left(),
+        kept_of_classes=model.method.kept_of_classes(recipe.input_shape),
+        sizes=_sizes(model, file_bytes, connections),
+        **_measured(model.metrics),
+    )
+
+
+def normalisation_words(model: Model) -> str:
+    """What is done to raw values, in words."""
+    made = model.normalisation
+    if made is None:
+        return "not fitted yet"
+    scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
+    return f"{'' if made.scale == 1 else scale + ', '}minus {_number(made.mean)}, divided by {_number(made.std)}"
+
+
+def _number(tensor: Tensor) -> str:
+    low, high = float(tensor.min()), float(tensor.max())
+    return f"{low:.4g}" if low == high else f"a number for each feature ({low:.4g} to {high:.4g})"
+
+
+def _layer(ledger: Ledger, name: str) -> LayerSpace:
+    free, used = ledger.state[name] == FREE, ledger.used(name)
+    return LayerSpace(
+        name,
+        units=len(free),
+        unused=int((free & ~used).sum()),
+        shared=int((free & used).sum()),
+        reserved=int((~free).sum()),
+        several=_several(ledger, name),
+        connections=int(ledger.ingoing(name).sum()),
+    )
+
+
+def _several(ledger: Ledger, name: str) -> int:
+    """How many units have connections of more than one task."""
+    pairs = [torch.zeros(0, 2, dtype=torch.long)]
+    for link in ledger.blueprint.links:
+        held = ledger.connections[link.name]
+        ends = [held.source] * (link.source == name) + [held.target] * (link.target == name)
+        pairs += [torch.stack([end.long(), held.owner.long()], 1) for end in ends]
+    owners = torch.cat(pairs).unique(dim=0)[:, 0].bincount(minlength=1)
+    return int((owners > 1).sum())
+
+
+def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
+    reserved = sum(int((ledger.state[population.name] == number).sum()) for population in ledger.blueprint.hidden)
+    connections = sum(int((held.owner == number).sum()) for held in ledger.connections.values())
+    return TaskSpace(number + 1, classes, reserved, connections)
+
+
+def _sizes(model: Model, file_bytes: int, connections: int) -> Sizes:
+    ledger = model.method.ledger
+    dense = sum(
+        ledger.size(link.target) * ledger.size(link.source) * math.prod(link.kernel) for link in ledger.blueprint.links
+    )
+    return Sizes(
+        file_bytes,
+        (file_bytes - model.method.extra_bytes()) / max(1, connections),
+        packed=sum(value.nbytes for value in model.method.predictor().values.values()),
+        ledger=model.method.bytes_kept(),
+        dense=FLOAT_BYTES * (dense + sum(values.numel() for values in ledger.units.values())),
+    )
+
+
+def _measured(metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a run measured, if the file says so; it is only trusted to be what it should be after a look."""
+    numbers = {name: metrics[name] for name in FIGURES if isinstance(metrics.get(name), (int, float))}
+    after, stream, part = (metrics.get(name) for name in ("tasks_learned", "stream", "evaluated_on"))
+    named = [text for text in (stream, part) if isinstance(text, str)]
+    return {
+        "measured": {name: float(value) for name, value in numbers.items() if math.isfinite(value)},
+        "measured_on": ", ".join(named),
+        "measured_after": after if isinstance(after, int) else None,
+    }

@@ -1,0 +1,121 @@
+"""What a model answers, as lines of text, csv or JSON."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from spacenet.data.arrays import MAX_SAMPLES
+from spacenet.data.inputs import Chunk
+from spacenet.data.preprocessing import Array
+from spacenet.errors import DataError
+from spacenet.model.model import Label, Model
+
+Format = Literal["text", "csv", "jsonl"]
+WIDEST = 40
+"""Columns for a label, up to which labels line up."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The most probable classes of one sample, the best first."""
+
+    input: str
+    row: int | None
+    labels: Sequence[Label]
+    probabilities: Sequence[float]
+
+
+def answers(model: Model, chunk: Chunk, top: int = 1) -> list[Answer]:
+    """The model's answer to each sample of a chunk."""
+    probabilities = model.probabilities(chunk.x)
+    if not np.isfinite(probabilities).all():
+        bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
+        raise DataError(
+            f"{_name(chunk.inputs[bad], chunk.rows[bad], True)}: the values are too large for the network; "
+            "are they scaled like those that it learned from?"
+        )
+    classes = model.classes
+    best = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    return [
+        Answer(name, row, [classes[number] for number in numbers], own[numbers].tolist())
+        for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
+    ]
+
+
+def accuracy(model: Model, x: Array, y: Array) -> float:
+    """How many of these labels the model gives, in percent. A label that it does not know counts as not given."""
+    place = {(type(label), label): number for number, label in enumerate(model.classes)}
+    right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
+    parts = (slice(first, first + MAX_SAMPLES) for first in range(0, len(x), MAX_SAMPLES))
+    return 100 * sum(int((model.probabilities(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
+
+
+def readable(text: object) -> str:
+    """A label or a name of a file on one line, without anything that could steer a terminal."""
+    plain = str(text)
+    return plain if plain.isprintable() else plain.encode("unicode_escape").decode("ascii")
+
+
+class Writer:
+    """Turns answers into lines of one format; `several` says whether there are several inputs to tell apart."""
+
+    def __init__(self, form: Format, model: Model, top: int, several: bool) -> None:
+        self.form, self.several = form, several
+        self.top = min(top, len(model.classes))
+        self._label_width = min(WIDEST, max(len(readable(label)) for label in model.classes))
+
+    def heading(self) -> str:
+        """What stands before all answers."""
+        if self.form != "csv":
+            return ""
+        numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
+        return _csv_lines([["input", "row", *(f"{word}{n}" for n in numbers for word in ("label", "probability"))]])
+
+    def lines(self, several: Sequence[Answer]) -> str:
+        """A chunk's answers."""
+        if self.form == "csv":
+            return _csv_lines([_csv_row(answer) for answer in several])
+        if self.form == "jsonl":
+            return "".join(json.dumps(_plain(answer)) + "\n" for answer in several)
+        return "".join(self._text(several))
+
+    def _text(self, several: Sequence[Answer]) -> Iterator[str]:
+        names = [_name(answer.input, answer.row, self.several) for answer in several]
+        width = max(map(len, names), default=0)
+        for name, answer in zip(names, several, strict=True):
+            pairs = zip(answer.labels, answer.probabilities, strict=True)
+            found = (f"{readable(label):{self._label_width}}  {100 * share:6.2f} %" for label, share in pairs)
+            yield "  ".join([f"{name:{width}}", *found]) + "\n"
+
+
+def _name(name: str, row: int | None, several: bool) -> str:
+    if row is None:
+        return readable(name)
+    return f"{readable(name)}[{row}]" if several else str(row)
+
+
+def _csv_row(answer: Answer) -> list[object]:
+    pairs = zip(answer.labels, answer.probabilities, strict=True)
+    row = "" if answer.row is None else answer.row
+    return [readable(answer.input), row, *(value for label, p in pairs for value in (readable(label), f"{p:.6g}"))]
+
+
+def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    shares = [float(f"{share:.6g}") for share in answer.probabilities]
+    plain: dict[str, Any] = {"input": answer.input, "row": answer.row}
+    plain |= {"label": answer.labels[0], "probability": shares[0]}
+    if len(shares) > 1:
+        pairs = zip(answer.labels, shares, strict=True)
+        plain["top"] = [{"label": label, "probability": share} for label, share in pairs]
+    return plain

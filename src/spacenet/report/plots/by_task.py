@@ -1,0 +1,171 @@
+"""What each method knows of each task in the end: as grouped bars, or as a heat map where bars would be too many."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spacenet.report.comparison_data import ComparisonFacts
+from spacenet.report.plots.cells import MOST_NUMBERS, draw_cells, draw_scale, name_ticks, numbers
+from spacenet.report.plots.labels import task_text, tasks_text
+from spacenet.report.plots.plot import INK, Picture, colours, new_figure
+from spacenet.report.plots.strategies import leaders
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_METHODS, MOST_BARS = 7, 49
+"""Up to which bars can be told apart."""
+MOST_CELLS = 300
+"""Up to which cells get numbers."""
+
+
+@dataclass(frozen=True)
+class ByTaskData:
+    """Accuracies after the last task, in %; the method with the best average first."""
+
+    methods: tuple[str, ...]
+    accuracy: NDArray[np.float64]
+    """(method, task): the mean over its seeds."""
+    over_seeds: NDArray[np.float64] | None
+    """(method, task): the standard deviation over its seeds; None if no method ran with several."""
+    labels: tuple[tuple[str, ...], ...]
+    """The classes of each task."""
+    leaders: tuple[str, ...]
+    """The best method without old data, then the best with it."""
+
+    @property
+    def average(self) -> NDArray[np.float64]:
+        """Of each method over the tasks."""
+        return np.asarray(self.accuracy.mean(1))
+
+    @property
+    def over_tasks(self) -> NDArray[np.float64]:
+        """The standard deviation over the tasks: how evenly a method remembers them."""
+        return np.asarray(self.accuracy.std(1, ddof=1 if self.accuracy.shape[1] > 1 else 0))
+
+    @property
+    def as_bars(self) -> bool:
+        methods, tasks = len(self.methods), len(self.labels)
+        return methods <= MOST_METHODS and methods * (tasks + 1) <= MOST_BARS
+
+
+def by_task_data(facts: ComparisonFacts) -> ByTaskData:
+    """Each method's last row of the accuracy matrix."""
+    last = {name: np.array([run["matrix"][-1] for run in runs], float) for name, runs in facts.runs.items()}
+    methods = sorted(last, key=lambda name: -float(last[name].mean()))
+    several = any(len(rows) > 1 for rows in last.values())
+    spread = [last[name].std(0, ddof=1 if len(last[name]) > 1 else 0) for name in methods]
+    return ByTaskData(
+        tuple(methods),
+        np.array([last[name].mean(0) for name in methods]),
+        np.array(spread) if several else None,
+        tuple(tuple(task) for task in facts.labels),
+        tuple(name for group in leaders(facts.rows) for name in group[:1]),
+    )
+
+
+def by_task_picture(data: ByTaskData) -> Picture | None:
+    """Nothing to see with a single task, or a single method."""
+    if min(data.accuracy.shape) < 2:
+        return None
+    each = "; ".join(
+        f"{name}: {tasks_text(row, 6)}, average {row.mean():.1f} %"
+        for name, row in zip(data.methods, data.accuracy, strict=True)
+    )
+    kind = "Bars" if data.as_bars else "Heat map"
+    return Picture(
+        "accuracy-by-task",
+        _title(data),
+        f"{kind}: accuracy of each method on each task after the last one. {each}.",
+        lambda: _draw_bars(data) if data.as_bars else _draw_cells(data),
+    )
+
+
+def _title(data: ByTaskData) -> str:
+    """Who remembers evenly, and who knows the last task only."""
+    least = {name: f"{row.min():.0f} %" for name, row in zip(data.methods, data.accuracy, strict=True)}
+    title = f"In the end {data.leaders[0]} knows every task to {least[data.leaders[0]]} or more"
+    for other in data.leaders[1:]:
+        title += f", {other} (with old data) to {least[other]}"
+    lost = np.asarray((data.accuracy[:, :-1] < 1).any(1))
+    forgetful = [name for name, gone in zip(data.methods, lost, strict=True) if gone]
+    if not forgetful:
+        return title
+    names = ", ".join(forgetful) if len(forgetful) <= 4 else f"{len(forgetful)} methods"
+    count = int((data.accuracy[lost][:, :-1] < 1).sum(1).max())
+    return f"{title}; {names} {'has' if len(forgetful) == 1 else 'have'} forgotten {_tasks(count, data)}"
+
+
+def _tasks(count: int, data: ByTaskData) -> str:
+    if count == data.accuracy.shape[1] - 1:
+        return "all tasks but the last"
+    return "a task" if count == 1 else f"up to {count} tasks"
+
+
+def _draw_bars(data: ByTaskData) -> "Figure":
+    methods, tasks = data.accuracy.shape
+    figure = new_figure(3.4)
+    axes = figure.subplots()
+    width = 0.84 / methods
+    places = np.array([*range(tasks), tasks + 0.25])
+    for number, (name, shade) in enumerate(zip(data.methods, colours(methods), strict=True)):
+        x = places + (number - (methods - 1) / 2) * width
+        heights = np.append(data.accuracy[number], data.average[number])
+        axes.bar(x, heights, 0.92 * width, color=shade, label=name)
+        if data.over_seeds is not None:
+            axes.errorbar(x[:-1], heights[:-1], data.over_seeds[number], fmt="none", color=INK, lw=1)
+        axes.errorbar(
+            x[-1:], heights[-1:], data.over_tasks[number : number + 1], fmt="none", color=INK, lw=1, capsize=2
+        )
+    few = tasks <= 6
+    names = [
+        task_text(i, labels, 6).replace(" (", "\n(") if few else str(i + 1) for i, labels in enumerate(data.labels)
+    ]
+    if not all("\n" in name for name in names):  # classes under some tasks and not under others would look odd
+        names = [name.partition("\n")[0] for name in names]
+    axes.set_xticks(places, [*names, "average"])
+    axes.set_xlabel("" if few else "task")
+    axes.set_ylim(0, 105)
+    axes.tick_params(axis="x", length=0)
+    axes.set_ylabel("accuracy in % in the end")
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    spread = "lines: standard deviation " + ("over seeds; " if data.over_seeds is not None else "")
+    spread += "of the average over tasks"
+    axes.set_xlabel(f"{axes.get_xlabel()} ({spread})".strip())
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=methods, columnspacing=1.2, handletextpad=0.4, borderpad=0
+    )
+    return figure
+
+
+def _draw_cells(data: ByTaskData) -> "Figure":
+    methods, tasks = data.accuracy.shape
+    figure = new_figure(1.0 + 0.26 * methods)
+    axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
+    few, spread = tasks <= 6, data.over_seeds is not None and tasks <= 8
+    numbered = tasks <= MOST_NUMBERS and methods * tasks <= MOST_CELLS
+    texts = numbers(data.accuracy)
+    if spread and data.over_seeds is not None:
+        texts = [_with_spread(*lines) for lines in zip(texts, numbers(data.over_seeds), strict=True)]
+    image = draw_cells(axes, data.accuracy, texts if numbered else None)
+    averages = _with_spread(*(numbers(values[None])[0] for values in (data.average, data.over_tasks)))
+    draw_cells(beside, data.average[:, None], [[text] for text in averages])
+    for each in (axes, beside):
+        each.set_aspect("auto")
+    if not numbered:
+        draw_scale(beside, image, "accuracy in %")
+    name_ticks(axes.xaxis, [task_text(i, labels, 6) if few else str(i + 1) for i, labels in enumerate(data.labels)])
+    name_ticks(axes.yaxis, data.methods)
+    name_ticks(beside.xaxis, ["average"])
+    beside.set_xlabel("± over tasks")
+    unit = "accuracy in % in the end" + (" ± standard deviation over seeds" if spread else "")
+    axes.set_xlabel(unit + ("" if few else ", on task"))
+    return figure
+
+
+def _with_spread(centers: Sequence[str], spreads: Sequence[str]) -> list[str]:
+    return [f"{center} ± {spread}" for center, spread in zip(centers, spreads, strict=True)]

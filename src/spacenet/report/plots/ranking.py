@@ -1,0 +1,115 @@
+"""Methods in order, one bar each: by accuracy, and by the number of parameters."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from spacenet.report.comparison_data import ComparisonFacts
+from spacenet.report.plots.plot import INK, Picture, new_figure
+from spacenet.report.plots.strategies import BOUND, marks
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One method's figure, with its standard deviation over the seeds where there are several."""
+
+    method: str
+    strategy: str
+    value: float
+    sd: float | None = None
+
+
+@dataclass(frozen=True)
+class RankingData:
+    """The bars, the best first."""
+
+    kind: Literal["acc", "parameters"]
+    bars: tuple[Bar, ...]
+
+    def text(self, bar: Bar) -> str:
+        if self.kind == "parameters":
+            return f"{bar.value:,.0f}"
+        return f"{bar.value:.1f} %" if bar.sd is None else f"{bar.value:.1f} ± {bar.sd:.1f} %"
+
+
+def acc_data(facts: ComparisonFacts) -> RankingData:
+    """The mean accuracy over all tasks in the end, highest first."""
+    bars = [
+        Bar(row.method, row.strategy, row.acc.mean, row.acc.sd if row.seeds > 1 else None)
+        for row in sorted(facts.rows, key=lambda row: -row.acc.mean)
+    ]
+    return RankingData("acc", tuple(bars))
+
+
+def parameters_data(facts: ComparisonFacts) -> RankingData:
+    """How many parameters the network has in the end, fewest first."""
+    bars = [Bar(row.method, row.strategy, row.parameters) for row in sorted(facts.rows, key=lambda row: row.parameters)]
+    return RankingData("parameters", tuple(bars))
+
+
+def ranking_picture(data: RankingData) -> Picture | None:
+    """A bar for each method; nothing to see with a single one."""
+    if len(data.bars) < 2:
+        return None
+    what = "ACC (mean accuracy over all tasks in the end)" if data.kind == "acc" else "number of parameters"
+    each = "; ".join(f"{bar.method} {data.text(bar)}" for bar in data.bars)
+    return Picture(
+        "acc-by-method" if data.kind == "acc" else "parameters-by-method",
+        _acc_title(data) if data.kind == "acc" else _parameters_title(data),
+        f"Bars: {what} of each method, in order. {each}.",
+        lambda: _draw(data),
+    )
+
+
+def _acc_title(data: RankingData) -> str:
+    racing = [bar for bar in data.bars if bar.strategy != BOUND] or list(data.bars)
+    title = f"{racing[0].method} is the most accurate: {data.text(racing[0])}"
+    if racing[1:]:
+        title += f"; next is {racing[1].method} with {data.text(racing[1])}"
+    bounds = [f"{bar.method} {bar.value:.0f} %" for bar in data.bars if bar.strategy == BOUND and bar not in racing]
+    return title + (f" (bounds: {', '.join(bounds)})" if bounds else "")
+
+
+def _parameters_title(data: RankingData) -> str:
+    least, most = data.bars[0], data.bars[-1]
+    smallest = [bar.method for bar in data.bars if bar.value == least.value]
+    largest = [bar.method for bar in data.bars if bar.value == most.value]
+    if least.value == most.value:
+        return f"All methods have the same number of parameters: {data.text(least)}"
+    names = " and ".join(smallest) if len(smallest) <= 2 else f"{len(smallest)} methods"
+    verb = "needs" if len(smallest) == 1 else "need"
+    others = f"the largest, {largest[0]}, has" if len(largest) == 1 else f"the {len(largest)} largest have"
+    times = f"{most.value / max(least.value, 1):.1f} times as many"
+    return f"{names} {verb} {data.text(least)} parameters; {others} {times} ({data.text(most)})"
+
+
+def _draw(data: RankingData) -> "Figure":
+    figure = new_figure(0.75 + 0.25 * len(data.bars))
+    axes = figure.subplots()
+    looks = marks(bar.strategy for bar in data.bars)
+    ends = []
+    for place, bar in enumerate(data.bars):
+        axes.barh(place, bar.value, 0.72, color=looks[bar.strategy][0])
+        if bar.sd is not None:
+            axes.errorbar(bar.value, place, xerr=bar.sd, color=INK, lw=1.2, capsize=2)
+        ends.append(bar.value + (bar.sd or 0))
+    top = max(max(ends), 1e-9)
+    for place, (bar, end) in enumerate(zip(data.bars, ends, strict=True)):
+        axes.text(end + 0.012 * top, place, data.text(bar), va="center")
+    axes.set_yticks(range(len(data.bars)), [bar.method for bar in data.bars])
+    for text in axes.get_yticklabels():
+        text.set_fontweight("bold" if text.get_text() == "spacenet" else "normal")
+    axes.set_ylim(len(data.bars) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, 1.2 * top)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks([])
+    ranged = " ± standard deviation over seeds" if any(bar.sd is not None for bar in data.bars) else ""
+    axes.set_xlabel(f"ACC in %{ranged}" if data.kind == "acc" else "number of parameters in the end")
+    patches = [axes.barh(0, 0, color=colour, label=name.lower()) for name, (colour, _) in looks.items()]
+    axes.legend(
+        handles=patches, loc="lower right", bbox_to_anchor=(1, 1), ncols=5, columnspacing=1.2, handletextpad=0.4
+    )
+    return figure

@@ -1,0 +1,1 @@
+"""A model behind HTTP that keeps answering while it learns."""

@@ -1,0 +1,173 @@
+"""The service's addresses: each reads a request, asks the store or the learning, and answers with JSON."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+
+from spacenet import __version__
+from spacenet.errors import DataError
+from spacenet.serve import messages
+from spacenet.serve.body import Intake
+from spacenet.serve.errors import Refusal
+from spacenet.serve.jobs import Learning
+from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
+from spacenet.serve.store import Store
+
+ABOUT = "A spacenet model: ask it for the class of inputs, and, where that is allowed, let it learn new classes."
+NO_LEARNING = "this service does not learn; whoever runs it may start it with --allow-learn"
+MAX_TOP = 10**6
+Result = TypeVar("Result")
+
+
+class Desk:
+    """What all addresses share: the model, the learning if it is allowed, and the threads that do the work."""
+
+    def __init__(self, store: Store, learning: Learning | None, pool: Executor, max_bytes: int) -> None:
+        self.store, self.learning, self.pool = store, learning, pool
+        self.intake = Intake(max_bytes)
+
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
+        """Work that takes a while must not keep others from being heard."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work)
+
+    async def predict(self, request: Request) -> Response:
+        kind, top = _kind(request), _top(request)
+        async with self.intake.received(request) as body:
+            return await self.in_thread(lambda: self._predict(body, kind, top))
+
+    def _predict(self, body: bytes, kind: str, top: int) -> Response:
+        served = self.store.current  # taken once: all of an answer comes from one model
+        inputs, top = read_inputs(body, kind, top, served.input_shape)
+        return _answer(served.predict(inputs, top))
+
+    async def learn(self, request: Request) -> Response:
+        learning, kind = self.learning, _kind(request)
+        if learning is None:
+            raise Refusal(403, NO_LEARNING)
+        learning.check_free()  # before anything is sent in vain
+        async with self.intake.received(request) as body:
+            return await self.in_thread(lambda: self._learn(learning, body, kind))
+
+    def _learn(self, learning: Learning, body: bytes, kind: str) -> Response:
+        x, y = read_task(body, kind, self.store.current.input_shape, self.intake.most)
+        return _answer(learning.start(x, y), 202)
+
+    async def job(self) -> Response:
+        return _answer(self.learning.job if self.learning else messages.Job())
+
+    async def health(self) -> Response:
+        served, job = self.store.current, self.learning.job if self.learning else messages.Job()
+        return _answer(
+            messages.Health(
+                version=__version__,
+                tasks=served.tasks,
+                classes=len(served.classes),
+                learning=job if job.state == "running" else None,
+            )
+        )
+
+    async def model(self) -> Response:
+        return _answer(self.store.current.description)
+
+
+def create_app(store: Store, learning: Learning | None, pool: Executor, max_bytes: int) -> FastAPI:
+    """The service as an ASGI application; without `learning` it only predicts."""
+    desk = Desk(store, learning, pool, max_bytes)
+    app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None)
+    _add(app, "GET", "/health", desk.health, messages.Health, "Whether the service works")
+    _add(app, "GET", "/model", desk.model, messages.Description, "What the model is")
+    predict = {**_body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it."), **_TOP}
+    _add(app, "POST", "/predict", desk.predict, messages.Predictions, "Name the class of inputs", predict)
+    learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
+    _add(app, "POST", "/learn", desk.learn, messages.Job, "Learn a task", learn, 202)
+    _add(app, "GET", "/learn", desk.job, messages.Job, "How far the last task given to learn is")
+    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(DataError, _refused)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(ClientDisconnect, _refused)
+    app.add_exception_handler(Exception, _failed)
+    return app
+
+
+def _add(
+    app: FastAPI,
+    verb: str,
+    path: str,
+    function: Callable[..., Any],
+    form: type[BaseModel],
+    summary: str,
+    extra: dict[str, Any] | None = None,
+    status: int = 200,
+) -> None:
+    responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
+    if verb == "POST":
+        responses["4XX"] = {"model": messages.Problem, "description": "Refused, with the reason."}
+    app.add_api_route(
+        path,
+        function,
+        methods=[verb],
+        response_model=None,
+        responses=responses,
+        status_code=status,
+        summary=summary,
+        description=form.__doc__ or "",
+        openapi_extra=extra,
+    )
+
+
+_TOP = {
+    "parameters": [
+        {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}},
+    ]
+}
+
+
+def _body(form: type[BaseModel], binary: tuple[str, ...], words: str) -> dict[str, Any]:
+    """A request's body for the service's description."""
+    content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
+    content |= {kind: {"schema": {"type": "string", "format": "binary", "description": words}} for kind in binary}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def _top(request: Request) -> int:
+    text = request.query_params.get("top", "1")
+    if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= MAX_TOP):
+        raise Refusal(422, f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
+    return int(text)
+
+
+def _answer(content: Any, status: int = 200) -> Response:
+    """JSON in plain ASCII: labels may hold what is not text to UTF-8."""
+    plain = content.model_dump() if isinstance(content, BaseModel) else content
+    return Response(json.dumps(plain, separators=(",", ":")), status, media_type="application/json")
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    match error:
+        case Refusal():
+            return _answer({"error": error.reason}, error.status)
+        case HTTPException():
+            there = "there are GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
+            return _answer(
+                {"error": f"{error.detail}: {request.method} {request.url.path}; {there}"}, error.status_code
+            )
+        case ClientDisconnect():
+            return _answer({"error": "the client has left"}, 400)
+        case _:
+            return _answer({"error": str(error)}, 422)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    """A fault of ours: the server writes it to its log."""
+    return _answer({"error": "the service failed at this request; its log says why"}, 500)

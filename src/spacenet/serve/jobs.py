@@ -1,0 +1,142 @@
+"""Learning while serving: starts the learning process, watches it, and takes its model over when it is done.
+
+All that it writes lies in one private folder beside the model's file, where a finished file can be moved from in one
+step. Whatever happens to the process, the model in memory and on disk stay the last good ones.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacenet.data.preprocessing import Array
+from spacenet.errors import SettingsError, SpacenetError
+from spacenet.serve.errors import Refusal
+from spacenet.serve.messages import Job
+from spacenet.serve.store import Signature, Store
+
+Process = subprocess.Popen[str]
+
+
+class Learning:
+    """At most one task at a time is being learned."""
+
+    def __init__(self, store: Store) -> None:
+        self.store, self.job = store, Job()
+        self.process: Process | None = None
+        self._lock, self._began = threading.Lock(), 0.0
+        self._watcher: threading.Thread | None = None
+        self._closed = False
+        folder = store.path.parent
+        if not os.access(folder, os.W_OK):
+            raise SettingsError(f"allow-learn: {folder} cannot be written to, and a new model has to be written there")
+        for leftover in folder.glob(self._prefix() + "*"):  # of a service that was killed
+            shutil.rmtree(leftover, ignore_errors=True)
+
+    @property
+    def running(self) -> bool:
+        return self.job.state == "running"
+
+    def check_free(self) -> None:
+        """Refuse a task while another is being learned."""
+        if self.running:
+            raise Refusal(409, f"task number {self.job.number} is being learned; see GET /learn, and try again later")
+
+    def start(self, x: Array, y: Array) -> Job:
+        """Begin to learn a task, in another process."""
+        with self._lock:
+            self.check_free()
+            epochs = self.store.current.model.recipe.training.epochs
+            job = Job(number=self.job.number + 1, state="running", samples=len(x), epochs=epochs)
+            self.job, self._began = job, time.monotonic()
+        folder = None
+        try:
+            folder = Path(tempfile.mkdtemp(prefix=self._prefix(), dir=self.store.path.parent))
+            np.savez(folder / "data.npz", x=x, y=y)
+            signature = self.store.signature()
+            self.process = self._process(folder)
+        except OSError as error:
+            self._end(folder, f"the learning process could not be started ({error.strerror or error})")
+            raise Refusal(503, self.job.error or "") from error
+        self._watcher = threading.Thread(target=self._watch, args=(self.process, folder, signature), daemon=True)
+        self._watcher.start()
+        return job
+
+    def close(self) -> None:
+        """End the learning process, if there is one; the model stays as it is."""
+        self._closed = True
+        if self._watcher is not None:
+            assert self.process is not None
+            self.process.kill()
+            self._watcher.join()
+
+    def _prefix(self) -> str:
+        return f".{self.store.path.name}.learning-"
+
+    def _process(self, folder: Path) -> Process:
+        files = map(str, (self.store.path, folder / "data.npz", folder / "new.safetensors"))
+        # -P: what lies in the current folder must not be taken for a library. A session of its own: Ctrl-C is for us.
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "spacenet.serve.worker", *files],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
+            start_new_session=True,
+        )
+
+    def _watch(self, process: Process, folder: Path, begun_from: Signature) -> None:
+        problem: str | None
+        try:
+            problem = self._follow(process)
+            if problem is None:
+                self.store.adopt(folder / "new.safetensors", begun_from)
+        except (SpacenetError, OSError) as error:
+            problem = str(error)
+        except Exception as error:  # whatever it was, the state must not stay "running"
+            problem = f"unexpected: {type(error).__name__}: {error}"
+        self._end(folder, problem)
+
+    def _follow(self, process: Process) -> str | None:
+        """Note what the process says until it ends; the reason if it failed."""
+        problem: str | None = None
+        with process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                said = _facts(line)
+                problem = said.pop("error", problem)
+                if said:
+                    self.job = self.job.model_copy(update={**said, "seconds": self._seconds()})
+        if process.returncode == 0:
+            return None
+        if self._closed:
+            return "the service was stopped"
+        how = f"was killed (signal {-process.returncode})" if process.returncode < 0 else "ended unexpectedly"
+        return problem or f"the learning process {how}; the memory may have been too small"
+
+    def _end(self, folder: Path | None, problem: str | None) -> None:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        facts = {"state": "failed" if problem else "done", "error": problem, "seconds": self._seconds()}
+        self.job = self.job.model_copy(update=facts)
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self._began, 3)
+
+
+def _facts(line: str) -> dict[str, Any]:
+    """What a line of the learning process says; other lines (of libraries) say nothing."""
+    try:
+        facts = json.loads(line)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

@@ -1,0 +1,165 @@
+"""Making arrays of what a request's body says, checking everything: anybody may have sent it."""
+
+import math
+import sys
+import zipfile
+from collections.abc import Sequence
+from io import BytesIO
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from spacenet.data.arrays import read_npy
+from spacenet.data.npy import check_length, check_plain, damage_reported, native, not_finite, read_header
+from spacenet.data.npz import saving
+from spacenet.data.preprocessing import Array
+from spacenet.model.model import Label
+from spacenet.serve.errors import Refusal
+from spacenet.serve.messages import LearnRequest, PredictRequest, Request
+
+JSON = ("application/json",)
+NPY = ("application/octet-stream", "application/x-npy")
+NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
+MAX_LABEL = 100
+"""Characters of a label."""
+MAX_LABELS_BYTES = 64 * 1024**2
+"""Numpy gives every text of an array the space of the longest."""
+Form = TypeVar("Form", bound=Request)
+
+
+def read_inputs(body: bytes, kind: str, top: int, shape: tuple[int, ...]) -> tuple[Array, int]:
+    """What /predict is asked: inputs, and how many classes to name (that of the address, unless the body says it)."""
+    if kind in NPY:
+        return _joined(list(read_npy(BytesIO(body), "the body", shape))), top
+    request = _json(body, kind, PredictRequest, NPY)
+    return _nested(request.inputs, shape), request.top if "top" in request.model_fields_set else top
+
+
+def read_task(body: bytes, kind: str, shape: tuple[int, ...], most: int) -> tuple[Array, Array]:
+    """What /learn is given: inputs and labels."""
+    if kind in NPZ:
+        inputs, given = _npz(body, shape, most)
+    else:
+        request = _json(body, kind, LearnRequest, NPZ)
+        inputs, given = _nested(request.inputs, shape), request.labels
+    if len(given) != len(inputs):
+        raise Refusal(422, f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
+    return inputs, _labels(given)
+
+
+def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
+    if kind not in JSON:
+        raise Refusal(415, f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}")
+    try:
+        return form.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        status = 400 if first["type"] == "json_invalid" else 422
+        raise Refusal(status, f"{where}: {first['msg']}" if where else first["msg"]) from error
+
+
+# Inputs
+
+
+def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
+    """Lists of numbers as an array. Looked through before numpy sees them: it would take texts for numbers."""
+    if not inputs:
+        raise Refusal(422, "inputs is empty; give at least one")
+    numbers = chain.from_iterable(_flat(sample, shape, f"inputs[{row}]") for row, sample in enumerate(inputs))
+    try:
+        flat = np.fromiter(numbers, dtype=np.float64, count=len(inputs) * math.prod(shape))
+    except OverflowError as error:
+        raise Refusal(422, "inputs: a number is too large") from error
+    return _finite(flat.reshape(len(inputs), *shape))
+
+
+def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
+    """The numbers of one sample."""
+    nested = isinstance(sample, list) and bool(sample) and isinstance(sample[0], list)
+    level = [sample]
+    for length in shape if nested else (math.prod(shape),):
+        if any(not isinstance(part, list) or len(part) != length for part in level):
+            raise Refusal(422, f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list")
+        level = list(chain.from_iterable(level))
+    if not set(map(type, level)) <= {int, float, bool}:
+        raise Refusal(422, f"{where} holds something that is not a number")
+    return level
+
+
+def _finite(x: Array) -> Array:
+    """The same as the 32-bit numbers that a network computes with."""
+    with np.errstate(over="ignore"):
+        x = x.astype(np.float32)
+    for row in not_finite(x):
+        raise Refusal(422, f"inputs[{row}] holds NaN, infinite or too large numbers")
+    return x
+
+
+def _joined(chunks: list[Array]) -> Array:
+    if not chunks:
+        raise Refusal(422, "inputs are empty; give at least one")
+    return np.concatenate(chunks)
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "()"
+
+
+# Labels
+
+
+def _labels(given: Sequence[Any]) -> Array:
+    """Labels as an array; all of one type, because numpy would make texts of numbers."""
+    kinds: set[type] = set(map(type, given))
+    if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
+        raise Refusal(422, "labels: give all of them as integers, or all as texts (or all of one other plain type)")
+    if not all(map(_usable, given)):
+        raise Refusal(
+            422, f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
+        )
+    if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
+        raise Refusal(422, "labels: so many texts must be shorter")
+    return np.array(given)
+
+
+def _usable(label: Label) -> bool:
+    if isinstance(label, str):
+        return len(label) <= MAX_LABEL and not any("\ud800" <= letter <= "\udfff" or letter == "\0" for letter in label)
+    return abs(label) < 2**63  # neither NaN nor infinite
+
+
+# Archives
+
+
+def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
+    """The inputs x and the labels y of an archive that is not too large when unpacked."""
+    with damage_reported("the body", saving("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
+        members = {info.filename: info for info in archive.infolist()}
+        if not {"x.npy", "y.npy"} <= set(members):
+            raise Refusal(422, f"the body lacks x or y: {saving('xy')}")
+        x, y = members["x.npy"], members["y.npy"]
+        if x.file_size + y.file_size > most:
+            raise Refusal(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
+        if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
+            raise Refusal(422, f"the body is packed in an unusual way: {saving('xy')}")
+        with archive.open(x) as stream:
+            inputs = _joined(list(read_npy(stream, "x", shape)))
+        return inputs, _given_labels(archive.read(y))
+
+
+def _given_labels(content: bytes) -> list[Any]:
+    stream = BytesIO(content)
+    header = read_header(stream)
+    check_plain("y", header)
+    check_length("y", header, len(content) - stream.tell(), saving("xy"))
+    if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
+        raise Refusal(
+            422, f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
+        )
+    labels = native(np.frombuffer(stream.read(), header.dtype))
+    if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
+        raise Refusal(422, "y holds letters that there are not")
+    return list(labels.tolist())

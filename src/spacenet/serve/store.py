@@ -1,0 +1,95 @@
+"""The model that is served, and its exchange for one that has learned more."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacenet.data.arrays import MAX_SAMPLES
+from spacenet.data.inputs import Chunk
+from spacenet.data.preprocessing import Array
+from spacenet.errors import ModelFileError
+from spacenet.model.file import load_model
+from spacenet.model.model import Label, Model
+from spacenet.model.predictions import answers
+from spacenet.serve.errors import Refusal
+
+MAX_ANSWERS = 100_000
+"""Classes named in one answer."""
+Signature = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model that nobody changes any more, ready to predict in several threads."""
+
+    model: Model
+    classes: list[Label]
+    description: dict[str, Any]
+    """In the form of `messages.Description`."""
+
+    @classmethod
+    def loaded(cls, path: Path) -> "Served":
+        model = load_model(path)
+        recipe = model.recipe
+        model.probabilities(np.zeros((1, *recipe.input_shape), np.float32))  # packs it, so that no request has to
+        description = {
+            "method": recipe.method,
+            "input_shape": recipe.input_shape,
+            "classes": model.classes,
+            "tasks": model.tasks,
+            "space_left": model.space_left(),
+        }
+        return cls(model, model.classes, description)
+
+    @property
+    def tasks(self) -> int:
+        return len(self.model.tasks)
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        return self.model.recipe.input_shape
+
+    def predict(self, x: Array, top: int) -> dict[str, Any]:
+        """The likeliest classes of each input, in the form of `messages.Predictions`."""
+        named = min(top, len(self.classes))
+        if len(x) * named > MAX_ANSWERS:
+            raise Refusal(413, f"{len(x)} × {named} predictions are more than {MAX_ANSWERS:,}; send fewer at a time")
+        rows = [
+            [
+                {"label": label, "probability": chance}
+                for label, chance in zip(each.labels, each.probabilities, strict=True)
+            ]
+            for first in range(0, len(x), MAX_SAMPLES)
+            for each in answers(self.model, _chunk(x, first), named)
+        ]
+        return {"tasks": self.tasks, "predictions": rows if top > 1 else [row[0] for row in rows]}
+
+
+def _chunk(x: Array, first: int) -> Chunk:
+    part = x[first : first + MAX_SAMPLES]
+    return Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
+
+
+class Store:
+    """Holds the model that is served now. Who uses `current` takes it once and keeps it until done."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().resolve()  # a link stays a link: what it leads to is replaced
+        self.current = Served.loaded(self.path)
+
+    def signature(self) -> Signature:
+        """Changes whenever somebody writes the model's file."""
+        facts = self.path.stat()
+        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+
+    def adopt(self, new: Path, begun_from: Signature) -> None:
+        """Put a new file in the place of the model's, and serve it: as a whole, or not at all."""
+        served = Served.loaded(new)
+        if self.signature() != begun_from:
+            raise ModelFileError(f"{self.path.name} was changed by somebody else meanwhile; learn the task again")
+        shutil.copymode(self.path, new)
+        new.replace(self.path)
+        self.current = served

@@ -1,0 +1,64 @@
+"""The process that learns a task: `python -m spacenet.serve.worker MODEL DATA NEW`.
+
+It says what it does in lines of JSON, and ends when whoever started it does.
+"""
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacenet.errors import SpacenetError
+from spacenet.model.file import load_model, save_model
+from spacenet.training.loop import Epoch
+
+
+def learn(model_file: Path, data: Path, new: Path) -> None:
+    """Let the model in a file learn what the data file holds, and write it to a new file."""
+    model = load_model(model_file)
+    recipe = model.recipe
+    model.recipe = replace(recipe, training=replace(recipe.training, threads=1))  # the rest is for predictions
+    with np.load(data, allow_pickle=False) as arrays:
+        model.learn(arrays["x"], arrays["y"], on_epoch=_tell_epoch)
+    model.recipe = recipe
+    save_model(new, model)
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        learn(*map(Path, arguments))
+    except SpacenetError as error:
+        _tell(error=str(error))
+        return error.exit_code
+    except Exception as error:
+        _tell(error=f"unexpected: {type(error).__name__}: {error}")
+        raise
+    return 0
+
+
+def _tell_epoch(epoch: Epoch) -> None:
+    _tell(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
+
+
+def _tell(**facts: Any) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)  # the service holds the other end, and writes nothing
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(10)
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)  # without tidying up, which takes torch a second

@@ -1,0 +1,100 @@
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from spacenet.cli.main import main
+from spacenet.experiments.run import METRICS, Run
+from tests.support import clouds_file
+
+QUICK = "[training]\nepochs = 1\nbatch_size = 30\n[net]\nhidden = [20]\n[methods.spacenet.options]\n"
+QUICK += "selected = [10]\nreserved = [3]\nconnections = [40, 10]\n"
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str]:
+    (tmp_path / "quick.toml").write_text(QUICK)
+    data = ["--npz", str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
+    return ["compare", *data, "--methods", "naive,spacenet", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]
+
+
+def test_a_comparison_leaves_tables_of_every_kind(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*arguments, "--seeds", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "npz, 2 seeds (test set)" in shown
+    assert "What they keep and take" in shown  # too wide for 80 columns
+    assert max(len(line) for line in shown.splitlines() if "Runs and tables" not in line) <= 80
+    facts = json.loads((tmp_path / "out" / "comparison.json").read_text())
+    assert [row["method"] for row in facts["rows"]] == ["naive", "spacenet"]
+    assert facts["rows"][0]["times"] == 1.0
+    with (tmp_path / "out" / "comparison.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert float(lines[1]["acc"]) == facts["rows"][1]["acc"]["mean"]
+    assert "| Architectural | spacenet |" in (tmp_path / "out" / "comparison.md").read_text()
+
+
+def test_finished_runs_are_not_repeated(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    monkeypatch.setattr(Run, "execute", None)
+    assert main([*arguments, "--format", "json"]) == 0
+    text = capsys.readouterr().out
+    assert json.loads(text[text.index("{") :])["failures"] == []
+
+
+def test_a_run_that_fails_is_reported_and_the_others_go_on(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute = Run.execute
+    fault = ZeroDivisionError("of all things")
+
+    def faulty(run: Run) -> dict[str, object]:
+        if run.config.method == "naive":
+            raise fault
+        return execute(run)
+
+    monkeypatch.setattr(Run, "execute", faulty)
+    assert main([*arguments, "--format", "markdown"]) == 1
+    out, err = capsys.readouterr()
+    assert "spacenet" in out
+    assert "| naive |" not in out
+    assert "spacenet: naive seed 0: ZeroDivisionError: of all things" in err
+
+
+def test_what_is_done_is_kept_when_interrupted(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute = Run.execute
+
+    def interrupted(run: Run) -> dict[str, object]:
+        if run.config.method == "spacenet":
+            raise KeyboardInterrupt
+        return execute(run)
+
+    monkeypatch.setattr(Run, "execute", interrupted)
+    assert main(arguments) == 130
+    assert "the same command goes on" in capsys.readouterr().err
+    assert (tmp_path / "out" / "naive" / "seed-0" / METRICS).is_file()
+    monkeypatch.undo()
+    assert main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--methods", "nothing"], "there is no 'nothing'"),
+        (["--seeds", "0"], "seeds: 0 is too small"),
+        (["--engine", "dask"], "where is the dask cluster"),
+        (["--preset", "nothing"], "has no 'nothing'"),
+    ],
+)
+def test_bad_input_is_explained(
+    arguments: list[str], more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*arguments, *more]) == 2
+    assert message in capsys.readouterr().err

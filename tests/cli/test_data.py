@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from spacenet.cli.main import main
+from spacenet.data import sources
+
+
+@pytest.fixture(autouse=True)
+def _empty_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPACENET_DATA", raising=False)
+    monkeypatch.setenv("SPACENET_CACHE", str(tmp_path / "cache"))
+
+
+def test_list_shows_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "list"]) == 0
+    out = capsys.readouterr().out
+    assert "digits" in out
+    assert "comes with scikit-learn" in out
+    assert "spacenet data fetch mnist" in " ".join(out.split())
+
+
+def test_what_is_here_is_not_fetched(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "fetch", None)
+    assert main(["data", "fetch", "digits"]) == 0
+    assert "digits is here already" in capsys.readouterr().out
+
+
+def test_an_unknown_data_set(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "fetch", "letters"]) == 2
+    assert "there is no data set 'letters'; there are digits, mnist, fashion-mnist" in capsys.readouterr().err

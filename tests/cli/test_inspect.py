@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from spacenet.cli.main import main
+from spacenet.model.file import save_model
+from spacenet.model.model import Model
+from tests.model.support import density_model, model
+
+
+@pytest.fixture
+def learned(tmp_path: Path) -> tuple[Path, Model]:
+    made = model([0, 1], ["[red]x", "\x1b[31m"])
+    made.metrics = {"acc": 71.5, "bwt": -3.25, "tasks_learned": 1, "stream": "split-x", "evaluated_on": "test set"}
+    save_model(tmp_path / "m.safetensors", made)
+    return tmp_path / "m.safetensors", made
+
+
+def test_it_says_what_there_is(
+    learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["inspect", str(learned[0])]) == 0
+    out = capsys.readouterr().out
+    for words in (
+        "spacenet, seed 0",
+        "mlp, hidden layers of 30 30",
+        "8 epochs, batches of 8, sgd, learning rate 0.1",
+        f"room for {learned[1].space_left()} more tasks like the last one",
+        "The space",
+        "hidden2",
+        "connections",
+        "units reserved",
+        "bytes per connection",
+        "were it dense",
+        "71.50",
+        "after 1 tasks; now there are 2",
+        "split-x, test set",
+    ):
+        assert words in out
+    assert "…" not in out, "nothing is cut off in a usual terminal"
+    rows = [line.split() for line in out.splitlines()]
+    layers = learned[1].method.layers()
+    for layer in layers[:2]:
+        (row,) = (row for row in rows if row[:1] == [layer.name])
+        assert (int(row[1]), int(row[4]), int(row[6])) == (layer.units, layer.reserved, layer.connections)
+
+
+def test_it_says_what_is_kept_of_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    save_model(tmp_path / "m", density_model("edges"))
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    out = capsys.readouterr().out
+    assert "2 Gaussians × 3 directions on 128 edges of images: 1,034 numbers for each class, 16.7 KiB in all" in out
+    assert out.count("and what is kept of classes") == 2
+
+
+def test_labels_are_text_and_nothing_else(learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(learned[0])]) == 0
+    out = capsys.readouterr().out
+    assert "[red]x" in out
+    assert "\\x1b[31m" in out
+    assert "\x1b" not in out
+
+
+def test_many_classes_are_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = model(list(range(30)), connections=(0.2,))
+    save_model(tmp_path / "m", made)
+    assert main(["inspect", str(tmp_path / "m")]) == 0
+    assert "(30 in all)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_json(learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(learned[0]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sizes"]["file"] == learned[0].stat().st_size
+    assert [task["number"] for task in found["tasks"]] == [1, 2]
+    assert found["measured"] == {"acc": 71.5, "bwt": -3.25}
+
+
+def test_a_full_model_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    full = model([0, 1], selected=(30,), reserved=(30,))
+    save_model(tmp_path / "full", full)
+    assert main(["inspect", str(tmp_path / "full")]) == 0
+    assert "full: no more task like the last one fits" in capsys.readouterr().out
+
+
+def test_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(tmp_path / "missing")]) == 2
+    (tmp_path / "text").write_text("not a model at all")
+    assert main(["inspect", str(tmp_path / "text")]) == 2
+    err = capsys.readouterr().err
+    assert "no such file" in err
+    assert "Traceback" not in err

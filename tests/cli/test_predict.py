@@ -1,0 +1,193 @@
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from spacenet.cli.main import main
+from spacenet.data import arrays
+from spacenet.data.preprocessing import Constants
+from spacenet.model.file import save_model
+from spacenet.model.model import Model
+from tests.model.support import blobs, model, new_model
+
+X, _ = blobs([0, 1, "two", "three"], per_class=3)
+
+
+@pytest.fixture(scope="module")
+def learned() -> Model:
+    return model([0, 1], ["two", "three"])
+
+
+@pytest.fixture
+def file(tmp_path: Path, learned: Model) -> Path:
+    save_model(tmp_path / "m.safetensors", learned)
+    np.save(tmp_path / "x.npy", X)
+    return tmp_path / "m.safetensors"
+
+
+def answers(file: Path, *more: str) -> int:
+    return main(["predict", str(file), *more])
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    raw = io.BufferedReader(io.BytesIO(content))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(raw))
+
+
+def test_text(file: Path, tmp_path: Path, learned: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answers(file, str(tmp_path / "x.npy")) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == [str(row) for row in range(12)]
+    probabilities = learned.probabilities(X)
+    best = [str(learned.classes[number]) for number in probabilities.argmax(1)]
+    assert [line[1] for line in lines] == best
+    assert [line[2:] for line in lines] == [[f"{100 * share:.2f}", "%"] for share in probabilities.max(1)]
+
+
+def test_several_inputs_are_told_apart(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answers(file, str(tmp_path / "x.npy"), str(tmp_path / "x.npy"), "--top", "2") == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [line[0] for line in lines] == [f"{tmp_path}/x.npy[{row}]" for row in [*range(12)] * 2]
+    assert all(float(line[2]) >= float(line[5]) for line in lines)
+
+
+def test_csv(file: Path, tmp_path: Path, learned: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    assert answers(file, str(tmp_path / "x.npy"), "--format", "csv", "--top", "9") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    names = [f"{word}{n}" for n in ("", "_2", "_3", "_4") for word in ("label", "probability")]
+    assert list(rows[0]) == ["input", "row", *names]  # no more than there are classes
+    order = np.argsort(-learned.probabilities(X))
+    for row, number in zip(rows, order, strict=True):
+        assert [row["label"], row["label_4"]] == [str(learned.classes[number[0]]), str(learned.classes[number[3]])]
+    assert sum(float(rows[0][name]) for name in names[1::2]) == pytest.approx(1, abs=1e-5)
+
+
+def test_jsonl_keeps_the_types_of_labels(
+    file: Path, learned: Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = io.BytesIO()
+    np.save(content, X)
+    feed(monkeypatch, content.getvalue())
+    assert answers(file, "-", "--format", "jsonl") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["row"] for each in found] == list(range(12))
+    assert {each["input"] for each in found} == {"-"}
+    assert [each["label"] for each in found] == [learned.classes[n] for n in learned.probabilities(X).argmax(1)]
+    assert "top" not in found[0]
+    feed(monkeypatch, b"1,2,3,4,5,6,7,8\n")
+    assert answers(file, "-", "--format", "jsonl", "--top", "3") == 0
+    (only,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(only["top"]) == 3
+    assert only["top"][0] == {"label": only["label"], "probability": only["probability"]}
+
+
+def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = new_model((4, 4))
+    made.constants = Constants(1 / 255)
+    x = np.repeat(np.array([0, 250], np.uint8), 20)[:, None, None] + np.zeros((1, 4, 4), np.uint8)
+    made.learn(x, np.repeat(["dark", "bright"], 20))
+    save_model(tmp_path / "m", made)
+    (tmp_path / "in").mkdir()
+    Image.fromarray(x[0]).save(tmp_path / "in" / "a.png")
+    Image.fromarray(x[-1]).resize((9, 9)).save(tmp_path / "in" / "b.png")
+    assert answers(tmp_path / "m", str(tmp_path / "in"), "--resize") == 0
+    lines = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [[f"{tmp_path}/in/a.png", "dark"], [f"{tmp_path}/in/b.png", "bright"]]
+    np.save(tmp_path / "scaled.npy", np.linspace(0, 1, 16).reshape(1, 16))
+    assert answers(tmp_path / "m", str(tmp_path / "scaled.npy")) == 0
+    assert "warning: the model learned from bytes" in capsys.readouterr().err
+
+
+def test_out_is_there_as_a_whole_or_not_at_all(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "answers.csv"
+    assert answers(file, str(tmp_path / "x.npy"), "--out", str(out), "--format", "csv") == 0
+    assert f"12 answers are in {out}" in capsys.readouterr().out
+    assert len(out.read_text().splitlines()) == 13
+    before = sorted(tmp_path.iterdir())
+    np.save(tmp_path / "bad.npy", np.concatenate([np.zeros((2000, 8)), np.full((1, 8), np.nan)]))
+    assert answers(file, str(tmp_path / "bad.npy"), "--out", str(out)) == 2
+    assert "bad.npy: row 2000 has a value that is NaN" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 13
+    assert sorted(tmp_path.iterdir()) == sorted([*before, tmp_path / "bad.npy"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give at least one input"),
+        (["x.npy", "--top", "0"], "top: 0 is too small"),
+        (["missing.npy"], "missing.npy: cannot be read"),
+        (["x.npy", "--out", "."], "out: . is a folder"),
+        (["x.npy", "--out", "no/where"], "cannot be written"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(
+    file: Path,
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    assert answers(file, *arguments) == 2
+    out, err = capsys.readouterr()
+    assert words in err
+    assert "Traceback" not in err
+    assert out == ""
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_scores_that_are_no_numbers(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Model, "probabilities", lambda self, x: np.where(np.arange(len(x)) == 2, np.nan, 0.5)[:, None])
+    assert answers(file, str(tmp_path / "x.npy")) == 2
+    assert "x.npy[2]: the values are too large for the network" in capsys.readouterr().err
+
+
+def test_labels_cannot_steer_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path / "m", model(["\x1b[31m", "a\nb"]))
+    np.save(tmp_path / "x.npy", X)
+    for form in ("text", "csv", "jsonl"):
+        assert answers(tmp_path / "m", str(tmp_path / "x.npy"), "--format", form, "--top", "2") == 0
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert len(out.splitlines()) == 12 + (form == "csv")
+
+
+def test_each_chunks_answers_are_passed_on_at_once(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    passed_on: list[int] = []
+
+    class Out(io.StringIO):
+        def flush(self) -> None:
+            passed_on.append(len(self.getvalue().splitlines()))
+
+    monkeypatch.setattr(arrays, "MAX_SAMPLES", 5)
+    monkeypatch.setattr(sys, "stdout", Out())
+    assert answers(file, str(tmp_path / "x.npy")) == 0
+    assert passed_on[:3] == [5, 10, 12]
+
+
+def test_answers_come_while_the_input_is_open_and_a_reader_may_leave(file: Path) -> None:
+    command = [sys.executable, "-m", "spacenet.cli.main", "predict", str(file), "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"1,2,3,4,5,6,7,8\n" * 1024)
+        process.stdin.flush()
+        assert process.stdout.readline().startswith(b"0 ")  # though the input is still open
+        process.stdout.close()
+        process.stdin.write(b"1,2,3,4,5,6,7,8\n" * 1024)
+        process.stdin.close()
+        err = process.stderr.read()
+        assert process.wait() == 141
+    assert err == b""

@@ -1,0 +1,110 @@
+"""`spacenet serve` as a process of its own, at a free port of this computer."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from spacenet.cli.main import main
+from spacenet.cli.serve import _listen
+from spacenet.model.file import save_model
+from tests.model.support import blobs, model
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "model.safetensors"
+    save_model(path, model())
+    return path
+
+
+@contextmanager
+def _server(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    command = [sys.executable, "-m", "spacenet.cli.main", "serve", str(file), "--port", "0", "--allow-learn"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            found = re.search(r"at (http://127\.0\.0\.1:\d+) ", process.stdout.readline())
+            assert found
+            yield process, found[1]
+        finally:
+            process.kill()
+
+
+def test_a_killed_service_can_be_started_again_and_ctrl_c_ends_it(file: Path) -> None:
+    content = file.read_bytes()
+    x, y = blobs(["cat", "dog"])
+    with _server(file) as (process, address):
+        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+        (learner,) = psutil.Process(process.pid).children()
+        process.kill()
+        process.wait()
+        assert len(list(file.parent.iterdir())) == 2, "nothing was left to clean up"
+        learner.wait(timeout=20)  # goes with its service
+    assert file.read_bytes() == content
+    with _server(file) as (process, address):
+        assert httpx.get(f"{address}/health").json()["tasks"] == 2
+        assert list(file.parent.iterdir()) == [file]
+        assert httpx.post(f"{address}/predict", content=b" " * 17 * 2**20).status_code == 413
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, "stopped\n", "")
+
+
+def test_a_port_that_is_taken(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["serve", str(file), "--port", str(taken.getsockname()[1])]) == 2
+    assert "cannot listen at 127.0.0.1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere.safetensors"], "no such file"),
+        (["FILE", "--port", "70000"], "port: 70000"),
+        (["FILE", "--max-request-mb", "0"], "max-request-mb: 0"),
+        (["FILE", "--threads", "0"], "threads: 0"),
+        (["FILE", "--host", "no such host"], "cannot listen at no such host"),
+    ],
+)
+def test_what_cannot_work_is_said(
+    file: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as info:
+        sys.exit(main(["serve", *(str(file) if word == "FILE" else word for word in arguments)]))
+    assert info.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("host", "warns"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)])
+def test_a_warning_where_others_can_get_in(
+    file: Path, host: str, warns: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listen = socket.create_server
+    # Never really at that address: only what is said about it is tested.
+    monkeypatch.setattr("socket.create_server", lambda address, **rest: listen(("127.0.0.1", 0), **rest))
+    monkeypatch.setattr("socket.socket.getsockname", lambda self: ("127.0.0.1" if host == "localhost" else host, 1234))
+    monkeypatch.setattr("uvicorn.Server.run", lambda self, sockets: None)
+    assert main(["serve", str(file), "--host", host]) == 0
+    assert ("open to other computers" in capsys.readouterr().err) == warns
+
+
+def test_answers_are_sent_without_delay() -> None:
+    with _listen("localhost", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP  # what asyncio looks at
+
+
+def test_without_the_libraries_it_says_how_to_get_them(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["serve", str(file)]) == 2
+    assert 'pip install "spacenet[web]"' in capsys.readouterr().err

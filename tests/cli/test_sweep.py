@@ -1,0 +1,32 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from spacenet.cli.main import main
+from tests.support import clouds_file
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
+
+
+def test_the_best_settings_are_a_file_that_run_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "quick.toml").write_text("[training]\nepochs = 1\n[net]\nhidden = [20]\n")
+    data, out = clouds_file(tmp_path), tmp_path / "out"
+    command = ["sweep", "--npz", str(data), "--method", "naive", "--config", str(tmp_path / "quick.toml")]
+    assert main([*command, "--trials", "2", "--workers", "1", "--out", str(out)]) == 0
+    printed, progress = capsys.readouterr()
+    assert "trial 2/2: ACC" in progress
+    best = tomllib.loads(printed)
+    assert best == tomllib.loads((out / "best.toml").read_text())
+    assert best["data"]["validation"] == 0.0
+    assert main(["run", "--config", str(out / "best.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    assert "test set" in (tmp_path / "run" / "metrics.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [(["--validation", "0"], "needs held-out data"), (["--trials", "0"], "trials: 0 is too small")],
+)
+def test_bad_input_is_explained(more: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sweep", "split-digits", "--method", "naive", *more]) == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""Streams of colour images: normalisation by channel, and how the CIFAR streams are cut."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from spacenet.data import readers
+from spacenet.data.dataset import Dataset
+from spacenet.data.files import FILE_SETS
+from spacenet.data.streams import Stream, StreamSettings, make_stream
+
+MEAN, STD = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+
+
+def images(name: str = "images", classes: int = 4) -> Dataset:
+    """Ten training samples and three test samples of each class."""
+    rng = np.random.default_rng(0)
+    train, test = np.repeat(np.arange(classes), 10), np.repeat(np.arange(classes), 3)
+    x_train, x_test = (rng.integers(0, 256, (len(y), 3, 4, 5), dtype=np.uint8) for y in (train, test))
+    return Dataset(name, x_train, train, x_test, test, 1 / 255, MEAN, STD)
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Small data sets under the names of the two CIFARs."""
+    for name in ("cifar-10", "cifar-100"):
+
+        def load(folder: Path | None, name: str = name) -> Dataset:
+            return images(name, FILE_SETS[name].classes)
+
+        monkeypatch.setitem(readers.DATASETS, name, replace(readers.DATASETS[name], load=load))
+    readers.load_dataset.cache_clear()
+    yield
+    readers.load_dataset.cache_clear()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_constants_by_channel(share: float) -> None:
+    data = images()
+    stream = Stream("images", data, ((0, 1), (2, 3)), share)
+    first = torch.from_numpy(data.x_train[data.y_train < 2]) / 255
+    constant, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
+    mean = share * first.mean(0) + (1 - share) * constant
+    x = stream[1].test.x
+    assert x.dtype == torch.float32
+    torch.testing.assert_close(x, (torch.from_numpy(data.x_test[data.y_test >= 2]) / 255 - mean) / std)
+    assert data.x_test.dtype == np.uint8
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.4, STD), (MEAN, 0.4), (None, STD), (MEAN, None)])
+def test_one_constant_may_be_by_channel_and_the_other_not(
+    mean: float | tuple[float, ...] | None, std: float | tuple[float, ...] | None
+) -> None:
+    data = replace(images(), mean=mean, std=std)
+    first = torch.from_numpy(data.x_train[data.y_train < 2]) / 255
+
+    def shaped(constant: float | tuple[float, ...]) -> torch.Tensor:
+        return torch.tensor(constant).reshape(-1, 1, 1)
+
+    centred = first - (first.mean() if mean is None else shaped(mean))
+    expected = centred / (centred.square().mean().sqrt() if std is None else shaped(std))
+    torch.testing.assert_close(Stream("images", data, ((0, 1),), 0.0)[0].train.x, expected)
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize(
+    ("name", "tasks", "size"), [("split-cifar-10", 5, 2), ("icifar-100", 5, 20), ("cifar-10-100", 6, 10)]
+)
+def test_the_default_cuts(name: str, tasks: int, size: int) -> None:
+    stream = make_stream(name)
+    assert [task.labels for task in stream] == [tuple(range(i * size, (i + 1) * size)) for i in range(tasks)]
+    assert stream.input_shape == (3, 4, 5)
+    assert all(len(task.train) == 10 * size for task in stream)
+    assert all(len(task.test) == 3 * size for task in stream)
+
+
+@pytest.mark.usefixtures("fakes")
+def test_cifar_10_comes_first_and_gives_the_constants() -> None:
+    stream = make_stream("cifar-10-100", StreamSettings(centering=0.0))
+    later = images("cifar-100", 100)
+    mean, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
+    expected = (torch.from_numpy(later.x_test[np.isin(later.y_test, range(40, 50))]) / 255 - mean) / std
+    torch.testing.assert_close(stream[5].test.x, expected)
+    assert stream[5].labels == tuple(range(50, 60))
+    assert (stream.dataset.mean, stream.dataset.std) == (MEAN, STD)
+
+
+@pytest.mark.usefixtures("fakes")
+@pytest.mark.parametrize("name", ["split-cifar-10", "icifar-100", "cifar-10-100"])
+def test_they_are_cut_anew_like_any_other(name: str) -> None:
+    classes = len(make_stream(name).labels)
+    thirds = make_stream(name, StreamSettings(classes_per_task=3, shuffle_classes=1))
+    assert [len(task.labels) for task in thirds[:-1]] == [3] * (len(thirds) - 1)
+    assert sorted(map(str, thirds.labels)) == sorted(map(str, range(classes)))
+    assert thirds.labels != tuple(range(classes))
+    named = make_stream(name, StreamSettings(tasks="9,0/5"))
+    assert [task.labels for task in named] == [(9, 0), (5,)]
+    held = make_stream(name, StreamSettings(validation=0.2))
+    assert (len(held.dataset.x_train), len(held.dataset.x_test)) == (8 * classes, 2 * classes)

@@ -1,0 +1,168 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacenet.data.dataset import Dataset
+from spacenet.data.preprocessing import Constants, Normalisation
+from spacenet.data.stream import cut_classes
+from spacenet.data.streams import STREAMS, Stream, StreamSettings, make_stream
+from spacenet.errors import DataError, SettingsError
+from tests.support import clouds, clouds_file
+
+
+def stream(**settings: object) -> Stream:
+    chosen = StreamSettings(**settings)  # type: ignore[arg-type]
+    data = clouds()
+    return Stream("clouds", data, cut_classes(data, chosen, 2))
+
+
+def test_it_is_a_sequence_of_tasks() -> None:
+    tasks = stream()
+    assert len(tasks) == 3
+    assert [task.labels for task in tasks] == [(0, 1), (2, 3), (4, 5)]
+    assert [task.classes for task in tasks] == [range(2), range(2, 4), range(4, 6)]
+    assert tasks[-1].labels == (4, 5)
+    assert [task.index for task in tasks[1:]] == [0, 1]
+    assert tasks[1:].labels == (2, 3, 4, 5)
+    with pytest.raises(IndexError):
+        tasks[3]
+
+
+@given(st.integers(1, 7), st.one_of(st.none(), st.integers(0, 50)))
+def test_every_sample_is_in_exactly_one_task(size: int, shuffle: int | None) -> None:
+    tasks = stream(classes_per_task=size, shuffle_classes=shuffle)
+    assert sum(len(task.train) for task in tasks) == sum(len(task.test) for task in tasks) == 180
+    assert sorted(map(str, tasks.labels)) == [str(label) for label in range(6)]
+    for task in tasks:
+        assert sorted(task.train.y.unique().tolist()) == list(task.classes)
+        assert len(task.classes) <= size
+
+
+def test_class_numbers_count_in_the_order_of_appearance() -> None:
+    tasks = stream(tasks="5,1/3")
+    assert [task.labels for task in tasks] == [(5, 1), (3,)]
+    raw, y = clouds().x_train, clouds().y_train
+    first = tasks[0].train
+    assert torch.equal(first.y, torch.tensor([0 if label == 5 else 1 for label in y[np.isin(y, [1, 5])]]))
+    assert first.x.shape == (60, 8)
+    assert len(raw) == 180
+
+
+def test_shuffling_classes_follows_its_seed() -> None:
+    assert stream(shuffle_classes=1).cut == stream(shuffle_classes=1).cut
+    assert stream(shuffle_classes=1).cut != stream(shuffle_classes=2).cut
+
+
+def test_labels_may_be_words() -> None:
+    data = clouds(classes=3)
+    named = np.array(["cat", "dog", "eel"])
+    data = Dataset("pets", data.x_train, named[data.y_train], data.x_test, named[data.y_test])
+    tasks = Stream("pets", data, cut_classes(data, StreamSettings(tasks="eel/cat,dog"), 2))
+    assert tasks[1].labels == ("cat", "dog")
+    assert sorted(tasks[1].test.y.unique().tolist()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [("0,1/1,2", "class 1 is in more than one task"), ("0,9", "no class 9; there are 0, 1"), ("0,1//2", "no class")],
+)
+def test_cuts_that_make_no_sense(tasks: str, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        stream(tasks=tasks)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"classes_per_task": 0},
+        {"validation": 1.0},
+        {"validation": -0.1},
+        {"centering": 1.5},
+        {"tasks": "0/1", "classes_per_task": 2},
+        {"tasks": "0/1", "shuffle_classes": 1},
+    ],
+)
+def test_settings_out_of_range(settings: dict[str, object]) -> None:
+    with pytest.raises(SettingsError):
+        StreamSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_normalisation_looks_only_at_the_first_task() -> None:
+    data = clouds()
+    spoiled = Dataset("spoiled", data.x_train.copy(), data.y_train, data.x_test, data.y_test)
+    spoiled.x_train[data.y_train >= 2] += 100
+    cut = ((0, 1), (2, 3))
+    assert torch.equal(Stream("a", data, cut, 0.5)[0].train.x, Stream("b", spoiled, cut, 0.5)[0].train.x)
+
+
+def test_centering_mixes_one_constant_with_the_first_tasks_mean() -> None:
+    data, cut = clouds(), ((0, 1), (2, 3))
+    first = torch.from_numpy(data.x_train[data.y_train < 2])
+    for share in (0.0, 0.5, 1.0):
+        x = Stream("clouds", data, cut, share)[0].train.x
+        centred = first - (share * first.mean(0) + (1 - share) * first.mean())
+        torch.testing.assert_close(x, centred / centred.square().mean().sqrt())
+
+
+def test_published_constants_are_used() -> None:
+    data = clouds()
+    known = Dataset("known", data.x_train, data.y_train, data.x_test, data.y_test, scale=2.0, mean=1.0, std=4.0)
+    x = Stream("known", known, ((0, 1),), 0.0)[0].test.x
+    torch.testing.assert_close(x, (torch.from_numpy(data.x_test[data.y_test < 2]) * 2 - 1) / 4)
+
+
+def test_a_validation_split_replaces_the_test_set_and_leaves_it_alone() -> None:
+    data = clouds()
+    held = data.held_out(0.2)
+    assert len(held.x_train) + len(held.x_test) == len(data.x_train)
+    assert [int((held.y_test == label).sum()) for label in range(6)] == [6] * 6
+    rows = {row.tobytes() for row in data.x_test}
+    assert not any(row.tobytes() in rows for row in held.x_test)
+    assert np.array_equal(held.x_test, data.held_out(0.2).x_test)
+
+
+def test_the_users_own_file(tmp_path: Path) -> None:
+    tasks = make_stream("", StreamSettings(npz=clouds_file(tmp_path), classes_per_task=3))
+    assert tasks.name == "npz"
+    assert [task.labels for task in tasks] == [(0, 1, 2), (3, 4, 5)]
+
+
+def test_streams_by_name() -> None:
+    digits = make_stream("split-digits")
+    assert len(digits) == 5
+    assert digits.input_shape == (8, 8)
+    with pytest.raises(SettingsError, match="there is no 'split-nothing'; there are split-digits"):
+        make_stream("split-nothing")
+    split = {"split-digits", "split-mnist", "split-fashion-mnist", "split-cifar-10"}
+    assert set(STREAMS) == split | {"icifar-100", "cifar-10-100"}
+
+
+def test_data_that_does_not_fit_together() -> None:
+    data = clouds()
+    with pytest.raises(DataError, match="one label per row"):
+        Dataset("odd", data.x_train, data.y_train[:-1], data.x_test, data.y_test)
+    with pytest.raises(DataError, match="they must agree"):
+        Dataset("odd", data.x_train, data.y_train, data.x_test[:, :3], data.y_test)
+
+
+def test_a_class_without_test_samples_is_refused() -> None:
+    data = clouds()
+    kept = data.y_test != 3
+    partial = Dataset("partial", data.x_train, data.y_train, data.x_test[kept], data.y_test[kept])
+    Stream("partial", partial, ((0, 1),))
+    with pytest.raises(DataError, match="class 3 has no test samples"):
+        Stream("partial", partial, ((0, 1), (2, 3)))
+
+
+def test_features_with_scales_of_their_own_are_each_divided_by_their_own() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3)) * [1.0, 1000.0, 2.0] + [0.0, 5000.0, 1.0]
+    x[:, 2] = 7.0
+    unlike = Normalisation.fitted(x, Constants(each_feature=True, centering=1.0))
+    assert unlike(x).std(0).tolist() == pytest.approx([1.0, 1.0, 0.0], abs=0.01)
+    alike = Normalisation.fitted(x[:, :1] * [1.0, 3.0], Constants(each_feature=True, centering=1.0))
+    assert alike.std.dim() == 0

@@ -1,0 +1,51 @@
+import pytest
+import torch
+
+from spacenet.data.stream import Samples
+from spacenet.experiments.metrics import accuracies, scores
+
+
+def test_scores_of_a_hand_computed_matrix() -> None:
+    matrix = [[90.0, 10.0, 0.0], [70.0, 80.0, 20.0], [60.0, 85.0, 70.0]]
+    result = scores(matrix, untrained=[0.0, 4.0, 6.0])
+    assert result.acc == pytest.approx((60 + 85 + 70) / 3)
+    assert result.bwt == pytest.approx(((60 - 90) + (85 - 80)) / 2)
+    assert result.forgetting == pytest.approx(((90 - 60) + (80 - 85)) / 2)
+    assert result.fwt == pytest.approx(((10 - 4) + (20 - 6)) / 2)
+    assert result.learning_accuracy == pytest.approx((90 + 80 + 70) / 3)
+
+
+def test_forgetting_counts_from_the_best_ever() -> None:
+    matrix = [[50.0, 0.0, 0.0], [90.0, 80.0, 0.0], [60.0, 80.0, 70.0]]
+    assert scores(matrix, [0.0] * 3).forgetting == pytest.approx((30 + 0) / 2)
+    assert scores(matrix, [0.0] * 3).bwt == pytest.approx((10 + 0) / 2)
+
+
+def test_a_single_task_has_no_transfer() -> None:
+    result = scores([[88.0]], [0.0])
+    assert (result.acc, result.bwt, result.forgetting, result.fwt) == (88.0, 0.0, 0.0, 0.0)
+
+
+def test_accuracies_with_and_without_the_task_identity() -> None:
+    tests = [
+        Samples(torch.zeros(2, 1), torch.tensor([0, 1])),
+        Samples(torch.zeros(2, 1), torch.tensor([2, 3])),
+        Samples(torch.zeros(1, 1), torch.tensor([4])),
+    ]
+    output = torch.tensor(
+        [
+            [5.0, 1.0, 0.0, 0.0],  # 0, right
+            [1.0, 2.0, 9.0, 0.0],  # 1, taken for 2; right within its task
+            [0.0, 0.0, 3.0, 1.0],  # 2, right
+            [0.0, 0.0, 3.0, 1.0],  # 3, taken for 2 in both
+            [9.0, 0.0, 0.0, 0.0],  # 4, not seen yet
+        ]
+    )
+    free, restricted = accuracies(output, tests, [range(2), range(2, 4), range(4, 5)])
+    assert free == [50.0, 50.0, 0.0]
+    assert restricted == [100.0, 50.0, 0.0]
+
+
+def test_before_the_first_task_nothing_is_known() -> None:
+    tests = [Samples(torch.zeros(2, 1), torch.tensor([0, 1]))]
+    assert accuracies(torch.zeros(2, 0), tests, [range(2)]) == ([0.0], [0.0])

@@ -1,0 +1,52 @@
+"""The classes seen so far."""
+
+import torch
+
+from spacenet.methods.density.densities import Densities
+from spacenet.methods.density.discriminant import scores
+from tests.methods.density.support import SHRINKAGE, rng, some
+
+
+def test_samples_of_several_classes_come_in_the_features_own_scale() -> None:
+    for whiten in (False, True):
+        known, y = Densities(1, 6, 0.5, whiten=whiten), torch.arange(4000) % 2
+        h = some(4000) + 7.0 * y[:, None]
+        known.add(h, y, range(2), rng())
+        drawn = known.sample(3000, rng(2)).view(2, 3000, 6)
+        for number in (0, 1):
+            torch.testing.assert_close(drawn[number].mean(0), h[y == number].mean(0), atol=0.2, rtol=0)
+            torch.testing.assert_close(torch.cov(drawn[number].T), torch.cov(h[y == number].T), atol=0.8, rtol=0)
+
+
+def test_what_was_entered_once_never_changes() -> None:
+    """Old classes' summaries and the scale keep every bit as classes come."""
+    known = Densities(2, 3, 0.5, whiten=True)
+    before: dict[str, torch.Tensor] = {}
+    for task in range(3):
+        h, y = some(80, seed=task).relu(), torch.arange(80) % 2 + 2 * task
+        known.add(h, y, range(2 * task, 2 * task + 2), rng(task))
+        now = known.tensors()
+        for name, tensor in before.items():
+            assert torch.equal(now[name][: len(tensor)] if name.startswith("classes") else now[name], tensor), name
+        before = {name: tensor.clone() for name, tensor in now.items()}
+    again = Densities(2, 3, 0.5, whiten=True)
+    again.load(before)
+    at = some(7, seed=9)
+    assert torch.equal(scores(again.values(), at), scores(known.values(), at))
+    assert len(again) == 6
+
+
+def test_thinner_densities_score_with_the_first_directions_and_leave_the_others_alone() -> None:
+    known, h, y = Densities(1, 6, SHRINKAGE, whiten=False), some(200), torch.arange(200) % 2
+    h = h + 0.5 * y[:, None]
+    known.add(h, y, range(2), rng())
+    before = scores(known.values(), h)
+    assert torch.equal(scores(known.thinner(6).values(), h), before)
+    means_only = scores(known.thinner(0).values(), h)
+    assert known.scaling is not None
+    z = known.scaling.scaled(h)
+    means = torch.stack([z[y == number].mean(0) for number in (0, 1)])
+    away = -(z[:, None] - means).square().sum(-1) / (2 * SHRINKAGE)  # with the identity as every covariance
+    torch.testing.assert_close(means_only.diff(), away.diff(), rtol=1e-3, atol=1e-3)
+    assert (known.thinner(2).directions, known.directions) == (2, 6)
+    assert torch.equal(scores(known.values(), h), before)

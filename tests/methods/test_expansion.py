@@ -1,0 +1,75 @@
+"""A network that grows while it learns."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from spacenet.errors import SettingsError, SpaceFull
+from spacenet.methods.spacenet import SpaceNet
+from tests.methods.support import TRAINING, learn, make, small_stream
+
+TIGHT: dict[str, Any] = {"selected": (10,), "reserved": (8,), "connections": (40, 60, 12)}
+
+
+def tight(**settings: Any) -> SpaceNet:
+    method = make(SpaceNet, {**TIGHT, **settings}, hidden=(20, 20))
+    assert isinstance(method, SpaceNet)
+    return method
+
+
+def test_without_expansion_the_space_runs_out() -> None:
+    method = tight()
+    assert method.check(small_stream()) == ["the space holds 2 of the stream's 3 tasks with these settings"]
+    with pytest.raises(SpaceFull, match="hidden1 is full"):
+        learn(method, small_stream())
+
+
+@pytest.mark.parametrize("expand", ["auto", "3:hidden1=10,hidden2=10"])
+def test_an_expanded_network_learns_on_and_computes_the_same_at_that_moment(expand: str) -> None:
+    method, stream = tight(expand=expand), small_stream()
+    assert method.check(stream) == []
+    learn(method, stream[:2])
+    x = stream[0].test.x
+    before = method.predict(x)
+    task = stream[2]
+    method.begin_task(task, task.train)
+    assert method.ledger.size("hidden1") > 20
+    assert method.ledger.size("hidden2") > 20
+    method._pack = None  # pack the expanded ledger anew; the task's outputs are there, but have no connections yet
+    after = method.predict(x)
+    assert torch.equal(after[:, :4], before)
+    assert not after[:, 4:].any()
+
+
+def test_a_resumed_run_does_not_expand_twice() -> None:
+    method, stream = tight(expand="auto"), small_stream()
+    learn(method, stream)
+    sizes = {name: method.ledger.size(name) for name in ("hidden1", "hidden2")}
+    again = tight(expand="auto")
+    learn(again, stream[:2])
+    again.begin_task(stream[2], stream[2].train)
+    model, state = again.model(), again.task_state()
+    resumed = tight(expand="auto")
+    resumed.load_model(model)
+    resumed.tasks_learned = 2
+    resumed.resume_task(stream[2], stream[2].train, state)
+    assert {name: resumed.ledger.size(name) for name in sizes} == sizes
+    assert min(sizes.values()) > 20
+
+
+def test_a_layer_without_free_connections_grows_too() -> None:
+    # Nothing is reserved, but all positions between the layers are taken after the first task.
+    method = make(
+        SpaceNet, {"selected": (0,), "reserved": (0,), "connections": (40, 36, 12), "expand": "auto"}, hidden=(6, 6)
+    )
+    learn(method, small_stream(), dataclasses.replace(TRAINING, epochs=1))
+    assert method.layers()[1].connections == 3 * 36
+
+
+def test_a_plan_that_cannot_be_is_refused_before_training() -> None:
+    with pytest.raises(SettingsError, match="expand"):
+        tight(expand="2:nowhere=3").check(small_stream())
+    with pytest.raises(SettingsError, match="cannot be understood"):
+        tight(expand="nonsense")

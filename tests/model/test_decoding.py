@@ -1,0 +1,140 @@
+"""What a method keeps besides its connections comes back from a file, and is taken for nothing but what it is."""
+
+import numpy as np
+import pytest
+
+from spacenet.errors import ModelFileError
+from spacenet.model.encoding import Arrays
+from spacenet.model.file import from_bytes, to_bytes
+from spacenet.model.model import Model
+from tests.model.forging import Change, Facts, forged, put, replaced, say
+from tests.model.support import DENSITY_CASES, blobs, density_model, model
+
+
+@pytest.fixture(scope="module")
+def described() -> dict[str, Model]:
+    """Models with summaries of classes, by what these are made on."""
+    return {kind: density_model(kind) for kind in DENSITY_CASES}
+
+
+@pytest.mark.parametrize("kind", DENSITY_CASES)
+def test_summaries_of_classes_come_back_and_learning_goes_on_to_the_bit(kind: str, described: dict[str, Model]) -> None:
+    first, shape = described[kind].copied(), described[kind].recipe.input_shape
+    again = from_bytes(to_bytes(first))
+    assert to_bytes(again) == to_bytes(first)
+    x = blobs([0, "cat"], shape=shape)[0]
+    np.testing.assert_array_equal(again.probabilities(x), first.probabilities(x))
+    for each in (first, again):
+        each.learn(*blobs([7, 0], shape=shape))
+    assert to_bytes(again) == to_bytes(first)
+
+
+def test_a_view_of_a_network_that_has_grown_since_comes_back() -> None:
+    grown = density_model("features", [0, 1], [2, 3], [4, 5], [6, 7], connections=(0.2,), expand="auto")
+    assert grown.method.ledger.size("conv1") > len(grown.method.extra()["view/conv1.norm.var"]) == 8
+    again = from_bytes(to_bytes(grown))
+    x = blobs([0, 7], shape=(1, 8, 8))[0]
+    np.testing.assert_array_equal(again.probabilities(x), grown.probabilities(x))
+
+
+def _all(name: str, value: float) -> Change:
+    return put(name, ..., value)
+
+
+def _cut(name: str) -> Change:
+    return replaced(name, lambda array: array[..., :-1].copy())
+
+
+def _all_cut(facts: Facts, arrays: Arrays) -> None:
+    """The network's first view, before units that the first task is connected to were there."""
+    facts["net"]["hidden"][0] = 1
+    for part in ("scale", "shift", "mean", "var"):
+        replaced(f"extra/view/conv1.norm.{part}", lambda array: array[:1].copy())(facts, arrays)
+
+
+SUMMARY, SCALING, VIEW = "extra/density/classes", "extra/density/scaling", "extra/view"
+CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
+    "no mean": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: None), "summaries: mean is missing"),
+    "no scale": ("inputs", replaced(f"{SCALING}/factor", lambda array: None), "scale: factor is missing"),
+    "another name": (
+        "inputs",
+        lambda facts, arrays: arrays.update({f"{SUMMARY}/x": np.zeros(3, np.float32)}),
+        "content .x",
+    ),
+    "another part": ("inputs", lambda facts, arrays: arrays.update({"extra/x": np.zeros(3, np.float32)}), "content .x"),
+    "a section": (
+        "inputs",
+        lambda facts, arrays: arrays.update({"extra/density/x": np.zeros(3, np.float32)}),
+        "content .x",
+    ),
+    "a view of nothing": (
+        "inputs",
+        lambda facts, arrays: arrays.update({f"{VIEW}/hidden1.bias": np.zeros(30, np.float32)}),
+        "unknown content .view/hidden1.bias",
+    ),
+    "another type": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: array.astype(np.float64)), "not made of"),
+    "one class less": ("inputs", replaced(f"{SUMMARY}/rest", lambda array: array[:-1].copy()), "rest is missing"),
+    "other components": ("inputs", say("options.components", 3), "weight is missing or of the wrong size"),
+    "absurd directions": ("inputs", say("options.directions", 10**15), "spread is missing or of the wrong size"),
+    "no directions": ("inputs", say("options.directions", 0), "directions: 0"),
+    "no shrinkage": ("inputs", say("options.shrinkage", 0.0), "shrinkage"),
+    "fewer features": ("inputs", _cut(f"{SUMMARY}/direction"), "direction is missing or of the wrong size"),
+    "another representation": ("edges", say("options.representation", "inputs"), "mean is missing or of the wrong"),
+    "impossible edges": ("inputs", say("options.representation", "edges"), "no images that show edges"),
+    "learned features": ("inputs", say("options.representation", "features"), "view.* so many units"),
+    "NaN mean": ("inputs", put(f"{SUMMARY}/mean", (0, 0, 0), np.nan), "mean has values"),
+    "infinite scale": ("inputs", _all(f"{SCALING}/factor", np.inf), "factor has values"),
+    "NaN weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), np.nan), "weight has values"),
+    "more than all": ("inputs", put(f"{SUMMARY}/weight", (0, 0), 0.1), "weight has values"),
+    "class of no weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), -np.inf), "weight has values"),
+    "negative spread": ("inputs", put(f"{SUMMARY}/spread", (0, 0, 0), -1e-3), "spread has values"),
+    "negative rest": ("inputs", put(f"{SUMMARY}/rest", (0, 0), -1e-3), "rest has values"),
+    "infinite direction": ("inputs", put(f"{SUMMARY}/direction", (0, 0, 0, 0), np.inf), "direction has values"),
+    "a matrix where nothing is whitened": (
+        "inputs",
+        replaced(f"{SCALING}/factor", lambda array: np.eye(8, dtype=np.float32)),
+        "factor is missing",
+    ),
+    "an oblong matrix": ("features", _cut(f"{SCALING}/factor"), "factor is missing or of the wrong size"),
+    "no view": ("features", replaced(f"{VIEW}/conv1.norm.var", lambda array: None), "conv1.norm.var is missing"),
+    "a larger view": (
+        "features",
+        replaced(f"{VIEW}/linear.norm.mean", lambda array: np.zeros(11, np.float32)),
+        "missing",
+    ),
+    "a number for a view": (
+        "features",
+        replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.ones((), np.float32)),
+        "so many units",
+    ),
+    "a longer view": (
+        "features",
+        replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.zeros(9, np.float32)),
+        "so many units",
+    ),
+    "a class too many": (
+        "features",
+        replaced(f"{VIEW}/output.bias", lambda array: np.zeros(3, np.float32)),
+        "output.bias is missing",
+    ),
+    "an earlier view": ("features", _all_cut, "a connection of a unit that was not there yet"),
+    "negative variance": ("features", put(f"{VIEW}/conv1.norm.var", 0, -1.0), "conv1.norm.var has values"),
+    "infinite view": ("features", put(f"{VIEW}/output.bias", 0, np.inf), "output.bias has values"),
+}
+
+
+@pytest.mark.parametrize("name", CRAFTED_SUMMARIES)
+def test_crafted_summaries_are_refused(name: str, described: dict[str, Model]) -> None:
+    kind, change, reason = CRAFTED_SUMMARIES[name]
+    with pytest.raises(ModelFileError, match=reason):
+        from_bytes(forged(described[kind], change))
+
+
+def test_summaries_where_none_are_kept_are_refused() -> None:
+    with pytest.raises(ModelFileError, match="unknown content .density/x"):
+        from_bytes(forged(model(), lambda facts, arrays: arrays.update({"extra/density/x": np.zeros(1, np.float32)})))
+
+
+def test_a_gaussian_without_weight_is_as_it_should_be(described: dict[str, Model]) -> None:
+    few = from_bytes(forged(described["inputs"], put(f"{SUMMARY}/weight", (0, 1), -np.inf)))
+    assert np.isfinite(few.probabilities(blobs([0])[0])).all()

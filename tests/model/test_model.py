@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+import torch
+
+from spacenet.errors import DataError, SettingsError, SpaceFull
+from spacenet.methods import method_named
+from spacenet.methods.spacenet_rehearsal import RehearsalSettings
+from spacenet.model.file import from_bytes, to_bytes
+from spacenet.model.model import Model, Recipe
+from spacenet.space.forecast import LIMIT
+from spacenet.space.ledger import Connections
+from spacenet.training.loop import Epoch
+from tests.model.support import SHAPE, blobs, model, new_model
+
+
+def accuracy(learned: Model, classes: list[object]) -> float:
+    x, y = blobs(classes)
+    labels = learned.classes
+    return float(np.mean([labels[i] == label for i, label in zip(learned.probabilities(x).argmax(1), y, strict=True)]))
+
+
+def test_it_learns_classes_one_task_after_another() -> None:
+    learned = model([0, 1], [2, 3], [4, 5, 6])
+    assert learned.classes == [0, 1, 2, 3, 4, 5, 6]
+    assert learned.tasks == [(0, 1), (2, 3), (4, 5, 6)]
+    assert accuracy(learned, [0, 1, 2, 3, 4, 5, 6]) > 2 / 7
+    assert accuracy(model([0, 1]), [0, 1]) > 0.9
+
+
+def test_probabilities_add_up() -> None:
+    probabilities = model().probabilities(blobs([0, 1, 2, 3])[0])
+    assert probabilities.shape == (80, 4)
+    np.testing.assert_allclose(probabilities.sum(1), 1.0)
+
+
+def test_a_label_that_comes_again_has_two_outputs_and_the_sum_of_their_probabilities() -> None:
+    learned = model([0, 1], [1, 2])
+    assert learned.classes == [0, 1, 2]
+    assert learned.outputs == [0, 1, 1, 2]
+    x = blobs([1])[0]
+    each = learned.scores(x).double().softmax(1)
+    np.testing.assert_allclose(learned.probabilities(x)[:, 1], (each[:, 1] + each[:, 2]).numpy())
+
+
+def test_labels_of_several_types_stay_apart() -> None:
+    learned = model([0, 1], ["cat", "dog"], [True, False], [0.5, 1.0])
+    assert learned.classes == [0, 1, "cat", "dog", False, True, 0.5, 1.0]
+    assert [type(label) for label in learned.classes][4:] == [bool, bool, float, float]
+
+
+def test_what_earlier_tasks_own_never_changes() -> None:
+    learned = model([0, 1])
+    before = {name: (c.source.clone(), c.target.clone(), c.value.clone()) for name, c in _connections(learned).items()}
+    states = {name: state.clone() for name, state in learned.method.ledger.state.items() if name.startswith("hidden")}
+    learned.learn(*blobs([2, 3]))
+    for name, connections in _connections(learned).items():
+        first = connections[connections.owner == 0]
+        for old, new in zip(before[name], (first.source, first.target, first.value), strict=True):
+            assert torch.equal(old, new)
+    for name, state in states.items():
+        assert torch.equal(learned.method.ledger.state[name][state == 0], state[state == 0])
+
+
+def _connections(learned: Model) -> dict[str, Connections]:
+    return dict(learned.method.ledger.connections)
+
+
+def test_a_task_that_fails_leaves_the_model_as_it_was() -> None:
+    learned = model()
+    before = to_bytes(learned)
+
+    def stop(epoch: Epoch) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learned.learn(*blobs([4, 5]), on_epoch=stop)
+    assert to_bytes(learned) == before
+
+
+def test_a_full_network_says_so_or_grows() -> None:
+    full = {"selected": (15,), "reserved": (10,)}
+    learned = model([0, 1], [2, 3], **full)
+    assert learned.space_left() == 0
+    with pytest.raises(SpaceFull, match="hidden1 is full"):
+        learned.learn(*blobs([4, 5]))
+    assert learned.classes == [0, 1, 2, 3]
+    growing = model([0, 1], [2, 3], [4, 5], expand="auto", **full)
+    assert growing.classes == [0, 1, 2, 3, 4, 5]
+    assert growing.method.ledger.size("hidden1") > 30
+
+
+def test_as_many_tasks_fit_as_is_said() -> None:
+    learned = model([0, 1], reserved=(7,))
+    left = learned.space_left()
+    assert 0 < left < LIMIT
+    for number in range(left):
+        assert learned.space_left() == left - number
+        learned.learn(*blobs([f"a{number}", f"b{number}"]))
+    with pytest.raises(SpaceFull):
+        learned.learn(*blobs(["c", "d"]))
+
+
+def test_samples_of_another_shape_are_refused() -> None:
+    with pytest.raises(DataError, match=r"\(9,\).*the model takes \(8,\)"):
+        model().probabilities(np.zeros((2, 9)))
+    with pytest.raises(DataError, match="learned nothing yet"):
+        new_model().probabilities(np.zeros((2, *SHAPE)))
+
+
+def test_a_method_without_a_space_or_with_old_data_cannot_be_a_model() -> None:
+    recipe = model().recipe
+    dense = Recipe("naive", 0, recipe.net, recipe.training, recipe.options, SHAPE)
+    with pytest.raises(SettingsError, match="naive keeps no space"):
+        Model(dense)
+    rehearsal = method_named("spacenet-rehearsal").Settings(selected=(10,), reserved=(4,), connections=(0.1,))  # type: ignore[call-arg]
+    replaying = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, rehearsal, SHAPE))  # type: ignore[arg-type]
+    replaying.learn(*blobs([0, 1]))
+    with pytest.raises(SettingsError, match="old data"):
+        replaying.learn(*blobs([2, 3]))
+
+
+def test_the_number_of_threads_is_put_back() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model([0, 1])
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_rehearsal_that_draws_what_it_replays_learns_on_from_its_file() -> None:
+    recipe = model().recipe
+    options = RehearsalSettings(
+        selected=(10,),
+        reserved=(4,),
+        connections=(0.1,),
+        replay="summaries",
+        replay_components=2,
+        replay_directions=3,
+    )
+    first = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, options, SHAPE))
+    first.learn(*blobs(["a", "b"]))
+    again = from_bytes(to_bytes(first))
+    for each in (first, again):
+        each.learn(*blobs(["c", "d"]))
+    x = blobs(["a", "b", "c", "d"])[0]
+    np.testing.assert_array_equal(again.probabilities(x), first.probabilities(x))
+    assert len(first.method.memory) == 0

@@ -1,0 +1,28 @@
+from dataclasses import replace
+
+from spacenet.experiments.analysis import Analysis
+from spacenet.report.plots.space import space_pictures
+from spacenet.report.run_data import RunFacts
+
+
+def test_a_run_has_all_pictures_in_order_each_small_and_described(spacenet_run: RunFacts, static_run: RunFacts) -> None:
+    pictures = space_pictures(spacenet_run, static_run)
+    assert [picture.name for picture in pictures] == [
+        "capacity-map",
+        "connections-per-task",
+        "rewiring",
+        "connections-before-after",
+        "activations",
+        "inputs",
+    ]
+    for picture in pictures:
+        assert len(picture.svg()) < 150_000
+        assert any(letter.isdigit() for letter in picture.title)
+        assert len(picture.text) > len(picture.title)
+
+
+def test_what_makes_no_sense_is_left_out(spacenet_run: RunFacts, static_run: RunFacts) -> None:
+    names = [picture.name for picture in space_pictures(static_run)]
+    assert names == ["capacity-map", "connections-per-task", "activations", "inputs"]
+    metrics = {**static_run.metrics}
+    assert space_pictures(replace(static_run, model=None, metrics=metrics, analysis=Analysis(None, {}, ()))) == []

@@ -1,0 +1,72 @@
+"""A service on a tiny model, spoken to without a network."""
+
+import asyncio
+import io
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+from fastapi import FastAPI
+
+from spacenet.model.file import save_model
+from spacenet.serve.app import create_app
+from spacenet.serve.jobs import Learning
+from spacenet.serve.store import Store
+from tests.model.support import model, new_model
+
+NPY = {"content-type": "application/x-npy"}
+NPZ = {"content-type": "application/x-npz"}
+
+
+class Service:
+    """A service and a way to ask it."""
+
+    def __init__(self, app: FastAPI, store: Store, learning: Learning | None) -> None:
+        self.app, self.store, self.learning = app, store, learning
+
+    def ask(self, verb: str, path: str, **request: Any) -> httpx.Response:
+        async def asked() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return await client.request(verb, path, **request)
+
+        return asyncio.run(asked())
+
+    def post(self, path: str, **request: Any) -> httpx.Response:
+        return self.ask("POST", path, **request)
+
+    def get(self, path: str) -> Any:
+        return self.ask("GET", path).json()
+
+
+@contextmanager
+def service(
+    folder: Path, *, learns: bool = False, max_bytes: int = 2**16, knows: tuple[np.ndarray, np.ndarray] | None = None
+) -> Iterator[Service]:
+    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3."""
+    path = folder / "model.safetensors"
+    if knows:
+        learned = new_model(knows[0].shape[1:])
+        learned.learn(*knows)
+        save_model(path, learned)
+    elif not path.exists():
+        save_model(path, model())
+    store = Store(path)
+    with ThreadPoolExecutor(2) as pool, closing(Learning(store)) if learns else nullcontext() as learning:
+        yield Service(create_app(store, learning, pool, max_bytes), store, learning)
+
+
+def npy(array: np.ndarray, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+def npz(**arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    np.savez_compressed(stream, **arrays)
+    return stream.getvalue()
