@@ -15,7 +15,7 @@ from benchmarks.masked import MaskedDense
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import Workload, whole
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import Stream, Task, make_stream
+from spacenet.data.streams import Stream, Task, build_stream
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods import METHODS
 from spacenet.methods.spacenet import SpaceNet
@@ -97,7 +97,7 @@ def runs_verdict(figures: Figures) -> str:
 
 def compare_steps(work: Workload, seconds_per_cell: float) -> list[Figures]:
     """Steps of the first and of the last task, at each width, on the same allocation."""
-    stream = make_stream(work.config.stream, work.config.data)
+    stream = build_stream(work.config.stream, work.config.data)
     tasks = list(stream)
     return [
         _compare_task(work.at(width), stream, tasks[: index + 1], seconds_per_cell)

@@ -23,8 +23,8 @@ from benchmarks.stepping import alternate, new_method
 from benchmarks.workload import WorkloadOptions, workload
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import make_stream
-from spacenet.methods import method_named
+from spacenet.data.streams import build_stream
+from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet_density import DensitySettings
@@ -73,7 +73,7 @@ def measure(options: Options, console: Console) -> Figures:
         calls = {name: to_labels(model, samples_like(batch, model)) for name, model in models.items()}
         times = alternate(calls, options.seconds_per_cell)
         figures["predicting_ms"][str(batch)] = {name: each.ms for name, each in times.items()}
-    kept = models[WITH].method.kept_of_classes(models[WITH].recipe.input_shape)
+    kept = models[WITH].method.class_memory(models[WITH].recipe.input_shape)
     figures["floats_per_class"] = kept.floats if kept else 0
     console.print(cost_table(figures))
     console.print(verdict(figures), highlight=False)
@@ -89,7 +89,7 @@ def what_is_learned(options: Options) -> Iterator[tuple[str, dict[str, RunConfig
             yield work.data, {PLAIN: plain, WITH: with_summaries(plain)}
         return
     over = {"data": {"data_dir": options.data_dir}, "training": {"threads": options.threads}}
-    runs = {name: preset(options.stream, name, over, variant=options.preset) for name in (PLAIN, WITH)}
+    runs = {name: preset(options.stream, name, over, preset_name=options.preset) for name in (PLAIN, WITH)}
     yield f"{options.stream}, {runs[PLAIN].net.net}, on {device_name(runs[PLAIN])}", runs
 
 
@@ -107,8 +107,8 @@ def with_summaries(config: RunConfig) -> RunConfig:
 def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:
     """A model that has learned all tasks, and the seconds it took, evaluation not counted. To warm up, one epoch of one
     task does: what a process does for the first time takes longer."""
-    stream, hardware = make_stream(config.stream, config.data), find_hardware(config.training)
-    method = new_method(method_named(config.method), config, stream, hardware.device)
+    stream, hardware = build_stream(config.stream, config.data), find_hardware(config.training)
+    method = new_method(get_method(config.method), config, stream, hardware.device)
     assert isinstance(method, SparseMethod)
     tasks = list(stream)[: 1 if warm_up else None]
     training = replace(config.training, epochs=1, first_epochs=None) if warm_up else config.training
@@ -127,7 +127,7 @@ def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:
     spent = time.perf_counter() - began
     recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
     labels = [tuple(task.labels) for task in tasks]
-    return Model.of(recipe, method, stream.normalisation, labels, {}), spent
+    return Model.of(recipe, method, stream.normalization, labels, {}), spent
 
 
 def ratios(figures: Figures) -> dict[str, float]:

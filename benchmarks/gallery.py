@@ -20,7 +20,7 @@ from spacenet.report.plots.accuracy import accuracy_pictures
 from spacenet.report.plots.by_task import by_task_data, by_task_picture
 from spacenet.report.plots.class_memory import class_memory_data, class_memory_picture
 from spacenet.report.plots.comparing import comparison_pictures
-from spacenet.report.plots.plot import GROUND, Picture
+from spacenet.report.plots.plot import GROUND, Plot
 from spacenet.report.plots.space import space_pictures
 from spacenet.report.run_data import RunFacts, load_run
 from spacenet.utils.files import save_text
@@ -70,38 +70,38 @@ def make(folder: Path) -> None:
         "CIFAR-10/100, task by task": _cifar(folder / "cifar"),
     }
     parts = [INTRODUCTION.format(seeds=SEEDS, day=date.today().isoformat())]
-    for title, pictures in sections.items():
-        parts += [f"## {title}\n", *(_shown(picture) for picture in pictures)]
+    for title, plots in sections.items():
+        parts += [f"## {title}\n", *(_shown(plot) for plot in plots)]
     save_text(DOCS / "gallery.md", "\n".join(parts))
 
 
-def _density(before: RunFacts, after: RunFacts) -> list[Picture]:
+def _density(before: RunFacts, after: RunFacts) -> list[Plot]:
     """Which tasks are confused without summaries and with them, and what less of them would cost: docs/density.md."""
-    pictures = []
+    plots = []
     for facts in (before, after):
         method = facts.config.method
-        picture = next(each for each in accuracy_pictures(facts) if each.name == "task-confusion")
-        pictures.append(replace(picture, name=f"{method}-{picture.name}", title=f"{method}: {picture.title}"))
+        plot = next(each for each in accuracy_pictures(facts) if each.name == "task-confusion")
+        plots.append(replace(plot, name=f"{method}-{plot.name}", title=f"{method}: {plot.title}"))
     memory = class_memory_data(after)
     assert memory is not None
-    return [*pictures, class_memory_picture(memory)]
+    return [*plots, class_memory_picture(memory)]
 
 
-def _cifar(folder: Path) -> list[Picture]:
+def _cifar(folder: Path) -> list[Plot]:
     """The one picture that the Split MNIST comparison cannot stand for; under another name than there."""
-    picture = by_task_picture(by_task_data(load_comparison([folder])))
-    assert picture is not None
-    return [replace(picture, name=f"{CIFAR}-{picture.name}")]
+    plot = by_task_picture(by_task_data(load_comparison([folder])))
+    assert plot is not None
+    return [replace(plot, name=f"{CIFAR}-{plot.name}")]
 
 
-def _shown(picture: Picture) -> str:
+def _shown(plot: Plot) -> str:
     """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any colour."""
-    drawn = picture.svg()
+    drawn = plot.svg()
     end = drawn.index(">", drawn.index("<svg")) + 1
     ground = f'<rect width="100%" height="100%" fill="{GROUND}"/>'
     (DOCS / "pictures").mkdir(exist_ok=True)
-    save_text(DOCS / "pictures" / f"{picture.name}.svg", drawn[:end] + ground + drawn[end:])
-    return f"### {picture.title}\n\n![{picture.text}](pictures/{picture.name}.svg)\n"
+    save_text(DOCS / "pictures" / f"{plot.name}.svg", drawn[:end] + ground + drawn[end:])
+    return f"### {plot.title}\n\n![{plot.text}](pictures/{plot.name}.svg)\n"
 
 
 def _spacenet(*arguments: str) -> None:

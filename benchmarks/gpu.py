@@ -25,7 +25,7 @@ from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, 
 from benchmarks.workload import random_samples, whole
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import Stream, make_stream
+from spacenet.data.streams import Stream, build_stream
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.option_types import Flag, OptionalPath
@@ -73,7 +73,7 @@ def measure(options: Options, console: Console) -> Figures:
 
 def compare_tasks(config: RunConfig, seconds: float) -> list[Figures]:
     """Milliseconds per step of each form, in every task."""
-    stream, hardware = make_stream(config.stream, config.data), find_hardware(config.training)
+    stream, hardware = build_stream(config.stream, config.data), find_hardware(config.training)
     return [_compare_task(config, stream, number, hardware, seconds) for number in range(len(stream))]
 
 
@@ -138,7 +138,7 @@ def measure_run(config: RunConfig) -> Figures:
 
 
 def _task_size(config: RunConfig) -> int:
-    return len(make_stream(config.stream, config.data)[0].train)
+    return len(build_stream(config.stream, config.data)[0].train)
 
 
 @contextlib.contextmanager
@@ -147,14 +147,14 @@ def _busy() -> Iterator[list[float]]:
     samples: list[float] = []
     ended = threading.Event()
 
-    def watch() -> None:
+    def callback() -> None:
         command = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
         while not ended.wait(BUSY_EVERY):
             with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
                 found = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
                 samples.append(float(found.stdout.splitlines()[0]))
 
-    thread = threading.Thread(target=watch, daemon=True)
+    thread = threading.Thread(target=callback, daemon=True)
     thread.start()
     try:
         yield samples
@@ -177,7 +177,7 @@ def run_table(figures: Figures) -> Table:
 
 def _wide(data: Figures, options: Options, precision: str) -> RunConfig:
     over = {"data": data, "training": {"precision": precision}}
-    config = preset("icifar-100", "spacenet", over, variant="wrn-28-10")
+    config = preset("icifar-100", "spacenet", over, preset_name="wrn-28-10")
     return _tiny(config, "wrn-10-1") if options.tiny else config
 
 

@@ -28,9 +28,9 @@ class MaskedDense(SpaceNet):
         self.masks = {key: torch.zeros_like(value.detach()) for key, value in self.values.items()}
         self.omega = {name: torch.zeros_like(self.masks[name]) for name in workspace.training}
         self._from_books()
-        for population in self.blueprint.populations:
-            for key in population.keys():
-                self.masks[key][workspace.selected[population.name]] = 1.0
+        for layer in self.blueprint.layers:
+            for key in layer.keys():
+                self.masks[key][workspace.selected[layer.name]] = 1.0
 
     def parameters(self) -> list[nn.Parameter]:
         return list(self.values.values())
@@ -67,10 +67,10 @@ class MaskedDense(SpaceNet):
         for name, training in workspace.training.items():
             training.value.data.copy_(self.values[name].detach().flatten()[training.place])
             training.importance.copy_(self.omega[name].flatten()[training.place])
-        for population in self.blueprint.populations:
-            for key in population.keys():
-                own = self.values[key].detach()[workspace.selected[population.name]]
-                workspace.populations[population.name].own[key].data.copy_(own)
+        for layer in self.blueprint.layers:
+            for key in layer.keys():
+                own = self.values[key].detach()[workspace.selected[layer.name]]
+                workspace.layers[layer.name].own[key].data.copy_(own)
         return workspace
 
     def _from_books(self) -> None:

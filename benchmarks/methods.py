@@ -24,13 +24,13 @@ from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
 from spacenet.errors import RunError
 from spacenet.experiments.batch import Outcome
-from spacenet.experiments.comparison import Row, Spread, rows
+from spacenet.experiments.comparison import MeanStd, Row, rows
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
 from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.report.comparison import COLUMNS, cells, notes
-from spacenet.report.tables import markdown, spread_text
+from spacenet.report.tables import markdown, mean_std_text
 from spacenet.utils.files import save_text
 
 HERE = Path(__file__).parent / "results"
@@ -116,7 +116,7 @@ def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapp
         ours = next((row for row in facts["rows"] if row.method == method.name), None)
         theirs = paper[stream].get(method.name, {})
         figures = ["not run yet", ""] if ours is None else [_text(ours.acc), _text(ours.bwt)]
-        papers = [spread_text(*theirs.get(key, ())) for key in ("acc", "bwt")]
+        papers = [mean_std_text(*theirs.get(key, ())) for key in ("acc", "bwt")]
         command = f"`spacenet run {stream} --method {method.name} --seeds {ours.seeds if ours else SEEDS}`"
         table.append([TITLES[stream], *figures, *papers, _verdict(ours, theirs), command])
     if table:
@@ -141,8 +141,8 @@ def _verdict(ours: Row | None, theirs: Mapping[str, Any]) -> str:
     return "yes" if ours.acc.mean >= theirs["acc"][0] - NEAR else f"no, {theirs['acc'][0] - ours.acc.mean:.1f} below"
 
 
-def _text(value: Spread) -> str:
-    return spread_text(value.mean, value.sd)
+def _text(value: MeanStd) -> str:
+    return mean_std_text(value.mean, value.sd)
 
 
 def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:

@@ -15,11 +15,11 @@ from benchmarks.compare import timed_run
 from benchmarks.workload import Workload
 from spacenet.data.stream import Stream
 from spacenet.experiments import run as run_module
-from spacenet.experiments.callbacks import LogWatch
+from spacenet.experiments.callbacks import FileLogger
 from spacenet.experiments.run import Run
 from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
 from spacenet.report.tables import table
-from spacenet.space.frozen_inputs import Constants
+from spacenet.space.frozen_inputs import FrozenInputs
 
 Figures = dict[str, Any]
 REST = "everything else"
@@ -27,7 +27,7 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "data: read and check": [(run_module, "make_stream")],
     "data: cut and normalise": [(Stream, "samples")],
     "allocate, open workspaces": [(SparseMethod, "begin_task")],
-    "drives of constant units": [(Constants, "drives")],
+    "drives of constant units": [(FrozenInputs, "drives")],
     "loop: pick batches, count hits": [(run_module, "learn_task")],
     "forward": [(SparseMethod, "forward")],
     "loss": [(SparseMethod, "loss")],
@@ -37,7 +37,7 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "commit and reserve": [(SparseMethod, "end_task")],
     "evaluation": [(Run, "_evaluate")],
     "saving": [(Run, "_save"), (Run, "_finish")],
-    "log": [(LogWatch, "_append")],
+    "log": [(FileLogger, "_append")],
 }
 """For each phase the functions that make it up. A phase within another counts for itself and not for the outer one."""
 
@@ -82,29 +82,29 @@ class Stopwatch:
 def stopwatch() -> Iterator[Stopwatch]:
     """A stopwatch on all phases; the functions are themselves again afterwards."""
     with ExitStack() as stack:
-        watch = Stopwatch()
+        callback = Stopwatch()
         for phase, functions in PHASES.items():
             for owner, name in functions:
                 # vars() and not getattr: a name that a class only inherits is a mistake in PHASES.
-                stack.enter_context(patch.object(owner, name, watch.wrap(phase, vars(owner)[name])))
-        watch.start()
-        yield watch
-        watch.stop()
+                stack.enter_context(patch.object(owner, name, callback.wrap(phase, vars(owner)[name])))
+        callback.start()
+        yield callback
+        callback.stop()
 
 
 def profile(work: Workload, runs: int) -> Figures:
     """Mean over some runs of what each phase takes; they add up to the whole."""
     timed_run(work.config)  # warm up
-    unwatched, watches = 0.0, []
+    unwatched, callbacks = 0.0, []
     for _ in range(runs):
         unwatched += timed_run(work.config)[0]
-        with stopwatch() as watch:
+        with stopwatch() as callback:
             timed_run(work.config)
-        watches.append(watch)
+        callbacks.append(callback)
     phases = {
         phase: {
-            "ms": 1000 * sum(watch.seconds[phase] for watch in watches) / runs,
-            "calls": sum(watch.calls[phase] for watch in watches) / runs,
+            "ms": 1000 * sum(callback.seconds[phase] for callback in callbacks) / runs,
+            "calls": sum(callback.calls[phase] for callback in callbacks) / runs,
         }
         for phase in (*PHASES, REST)
     }

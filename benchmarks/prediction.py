@@ -25,7 +25,7 @@ from benchmarks.stepping import after_tasks, alternate
 from benchmarks.workload import Workload, WorkloadOptions, workload
 from spacenet.config.run import RunConfig
 from spacenet.data.preprocessing import Array
-from spacenet.data.streams import make_stream
+from spacenet.data.streams import build_stream
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model, Recipe
 from spacenet.report.tables import table
@@ -67,17 +67,17 @@ def measure(options: Options, console: Console) -> Figures:
 
 def learned(config: RunConfig) -> Model:
     """A model that has learned all tasks, a few steps of each: enough to take its space."""
-    stream = make_stream(config.stream, config.data)
+    stream = build_stream(config.stream, config.data)
     method = after_tasks(config, stream, list(stream))
     recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
-    return Model.of(recipe, method, stream.normalisation, [tuple(task.labels) for task in stream], {})
+    return Model.of(recipe, method, stream.normalization, [tuple(task.labels) for task in stream], {})
 
 
 def as_dense(model: Model) -> Model:
     """The same model that predicts with its whole network."""
     dense = model.copied()
     ledger = dense.method.ledger
-    units = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.populations}
+    units = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.layers}
     dense.method._pack = Pack(ledger.blueprint.forward, units, cut(ledger, units))
     return dense
 
@@ -108,8 +108,8 @@ def samples_like(count: int, model: Model) -> Array:
 
 
 def _network(model: Model, raw: Array) -> Callable[[], object]:
-    assert model.normalisation is not None
-    x = model.normalisation(raw)
+    assert model.normalization is not None
+    x = model.normalization(raw)
     return lambda: model.method.predict(x)
 
 

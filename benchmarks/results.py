@@ -23,7 +23,7 @@ from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.seeds import seed_folders
-from spacenet.report.tables import bytes_text, markdown, spread_text
+from spacenet.report.tables import bytes_text, markdown, mean_std_text
 from spacenet.utils.files import save_text
 
 HERE = Path(__file__).parent / "results"
@@ -122,7 +122,7 @@ def _load(name: str) -> Figures | None:
 def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     lines = []
     for row, figures in found:
-        paper = [spread_text(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
+        paper = [mean_std_text(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
             ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
@@ -165,7 +165,7 @@ def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
 
 
 def _over_seeds(values: list[float]) -> str:
-    return spread_text(mean(values), *([stdev(values)] if len(values) > 1 else []))
+    return mean_std_text(mean(values), *([stdev(values)] if len(values) > 1 else []))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

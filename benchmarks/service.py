@@ -29,7 +29,7 @@ from benchmarks.clients import Asked, ask_on
 from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
 from spacenet.config.presets import preset
-from spacenet.data.preprocessing import Array, Constants
+from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.data.readers import DATASETS
 from spacenet.errors import RunError
 from spacenet.methods.shared.sparse_settings import SparseSettings
@@ -100,7 +100,7 @@ def _new_model(*, tiny: bool) -> Model:
     assert isinstance(config.options, SparseSettings)
     shape = DATASETS["mnist"].shape
     recipe = Recipe(config.method, config.seed, config.net, config.training, config.options, shape)
-    model = Model(recipe, Constants(1 / 255))
+    model = Model(recipe, NormalizationSpec(1 / 255))
     for task in range(5):
         model.learn(_random(200, model, seed=10 + task), np.arange(200) % 2 + 2 * task)
     return model

@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.stepping import Stepper, after_tasks, alternate
 from benchmarks.workload import Workload
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import make_stream
+from spacenet.data.streams import build_stream
 from spacenet.report.tables import table
 
 Figures = dict[str, Any]
@@ -33,7 +33,7 @@ class Memory:
 
 def measure_widths(work: Workload, seconds_per_cell: float) -> list[Figures]:
     """The last task's steps at each width, in turns; memory of all tasks, each time in a process of its own."""
-    stream = make_stream(work.config.stream, work.config.data)
+    stream = build_stream(work.config.stream, work.config.data)
     *earlier, last = list(stream)
     steppers = {}
     for width in work.widths:
@@ -57,7 +57,7 @@ def _in_new_processes(config: RunConfig) -> Memory:
 def memory_of(config: RunConfig) -> Memory:
     """Learn a little of each task, then classify; run in a fresh process, whose peak nothing else has raised."""
     torch.set_num_threads(config.training.threads)
-    stream = make_stream(config.stream, config.data)
+    stream = build_stream(config.stream, config.data)
     tasks = list(stream)
     samples = [(len(task.train), task.test) for task in tasks]  # tasks keep what they made, so it is not counted below
     _wake_libraries(config.training.batch_size)

@@ -61,7 +61,7 @@ class Workload:
 def whole(config: RunConfig) -> RunConfig:
     """The same run in masked dense form."""
     assert isinstance(config.options, AdaptiveSettings)
-    return replace(config, options=replace(config.options, whole=True))
+    return replace(config, options=replace(config.options, masked_dense=True))
 
 
 @contextmanager

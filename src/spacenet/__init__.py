@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from spacenet.model.estimator import SpaceNetClassifier as SpaceNetClassifier
     from spacenet.model.estimator import load as load
 
-__version__ = version("spacenet")
+__version__ = version("spacenet-cl")
 
 
 def __getattr__(name: str) -> Any:

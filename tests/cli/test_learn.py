@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.data.preprocessing import Constants
+from spacenet.data.preprocessing import NormalizationSpec
 from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from tests.model.support import blobs, model, new_model
@@ -160,7 +160,7 @@ def test_options_that_do_not_do(
 
 def test_fractions_for_a_model_of_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = new_model()
-    made.constants = Constants(1 / 255)
+    made.normalization_spec = NormalizationSpec(1 / 255)
     made.learn(np.arange(160, dtype=np.uint8).reshape(20, 8), np.arange(20) % 2)
     save_model(tmp_path / "m", made)
     assert learn(tmp_path / "m", npz(tmp_path, x=np.random.default_rng(0).random((20, 8)), y=np.arange(20) % 2)) == 2

@@ -11,7 +11,7 @@ from PIL import Image
 
 from spacenet.cli.main import main
 from spacenet.data import arrays
-from spacenet.data.preprocessing import Constants
+from spacenet.data.preprocessing import NormalizationSpec
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
 from tests.model.support import blobs, model, new_model
@@ -89,7 +89,7 @@ def test_jsonl_keeps_the_types_of_labels(
 
 def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = new_model((4, 4))
-    made.constants = Constants(1 / 255)
+    made.normalization_spec = NormalizationSpec(1 / 255)
     x = np.repeat(np.array([0, 250], np.uint8), 20)[:, None, None] + np.zeros((1, 4, 4), np.uint8)
     made.learn(x, np.repeat(["dark", "bright"], 20))
     save_model(tmp_path / "m", made)

@@ -11,7 +11,7 @@ from tests.cli.test_compare import QUICK
 from tests.cli.test_run import SMALL
 from tests.support import clouds_file
 
-PIP = 'pip install "spacenet[report]"'
+PIP = 'pip install "spacenet-cl[report]"'
 
 
 @pytest.fixture(scope="module")

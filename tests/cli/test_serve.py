@@ -107,4 +107,4 @@ def test_without_the_libraries_it_says_how_to_get_them(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["serve", str(file)]) == 2
-    assert 'pip install "spacenet[web]"' in capsys.readouterr().err
+    assert 'pip install "spacenet-cl[web]"' in capsys.readouterr().err

@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from spacenet.config.presets import BENCHMARKS, preset
-from spacenet.data.streams import make_stream
+from spacenet.data.streams import build_stream
 from spacenet.errors import SettingsError
 from spacenet.experiments.run import Run, check, create_folder
-from spacenet.methods import METHODS, method_named
+from spacenet.methods import METHODS, get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import build_net
@@ -16,8 +16,10 @@ needs_data = pytest.mark.skipif("SPACENET_DATA" not in os.environ, reason="SPACE
 
 
 def test_static_sparse_has_the_very_settings_of_spacenet() -> None:
-    for stream, variant in ((stream, variant) for stream, variants in BENCHMARKS.items() for variant in variants):
-        adaptive, static = (preset(stream, method, variant=variant) for method in ("spacenet", "static-sparse"))
+    for stream, preset_name in (
+        (stream, preset_name) for stream, presets in BENCHMARKS.items() for preset_name in presets
+    ):
+        adaptive, static = (preset(stream, method, preset_name=preset_name) for method in ("spacenet", "static-sparse"))
         assert (adaptive.data, adaptive.net, adaptive.training) == (static.data, static.net, static.training)
         assert vars(static.options).items() <= vars(adaptive.options).items()
 
@@ -57,19 +59,19 @@ def test_split_mnist_is_learned(tmp_path: Path) -> None:
 def test_another_net_than_the_papers_has_settings_that_work(stream: str, net: str) -> None:
     config = preset(stream, "spacenet", {"net": {"net": net}})
     assert config.net.hidden == ()
-    digits = make_stream("split-digits")
-    method = method_named("spacenet")(build_net(config.net, digits.input_shape), config.options, 0)
+    digits = build_stream("split-digits")
+    method = get_method("spacenet")(build_net(config.net, digits.input_shape), config.options, 0)
     assert method.check(digits) == []
 
 
 def test_experiments_of_a_stream_are_chosen_by_name() -> None:
     assert preset("icifar-100", "spacenet").net.net == "small-cnn"
-    assert preset("icifar-100", "spacenet", variant="wrn-28-10").net.net == "wrn-28-10"
-    expanded = preset("cifar-10-100", "spacenet", variant="expanded").options
+    assert preset("icifar-100", "spacenet", preset_name="wrn-28-10").net.net == "wrn-28-10"
+    expanded = preset("cifar-10-100", "spacenet", preset_name="expanded").options
     assert isinstance(expanded, AdaptiveSettings)
     assert expanded.expand == "6:conv2=8,conv3=8"
     with pytest.raises(SettingsError, match="preset: icifar-100 has no 'expanded'; it has small-cnn, wrn-28-10"):
-        preset("icifar-100", "spacenet", variant="expanded")
+        preset("icifar-100", "spacenet", preset_name="expanded")
 
 
 @pytest.mark.parametrize(
@@ -83,11 +85,11 @@ def test_experiments_of_a_stream_are_chosen_by_name() -> None:
     ],
 )
 def test_with_a_larger_first_task_all_others_still_fit(
-    stream: str, variant: str, shape: tuple[int, ...], classes: int, tasks: int
+    stream: str, preset_name: str, shape: tuple[int, ...], classes: int, tasks: int
 ) -> None:
     """Whichever units a task reserves: a run of one epoch chooses others than a long one, and once it was full."""
     for seed in range(3):
-        config = preset(stream, "spacenet-density", variant=variant)
-        method = method_named("spacenet-density")(build_net(config.net, shape), config.options, seed)
+        config = preset(stream, "spacenet-density", preset_name=preset_name)
+        method = get_method("spacenet-density")(build_net(config.net, shape), config.options, seed)
         assert isinstance(method, SparseMethod)
         assert method.space_left(classes) >= tasks

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacenet.config.presets import preset
-from spacenet.config.run import from_mapping, merged, read_toml, to_toml
+from spacenet.config.run import from_mapping, merge, read_toml, to_toml
 from spacenet.data.streams import STREAMS
 from spacenet.errors import SettingsError
 from spacenet.methods import METHODS
@@ -21,7 +21,7 @@ def test_every_preset_survives_its_toml(stream: str, method: str, tmp_path: Path
 def test_later_layers_win() -> None:
     config = preset("split-mnist", "spacenet", {"training": {"epochs": 7}}, {"training": {"batch_size": 9}})
     assert (config.training.epochs, config.training.batch_size) == (7, 9)
-    assert merged({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}) == {"a": {"b": 3, "c": 2}}
+    assert merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}) == {"a": {"b": 3, "c": 2}}
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_later_layers_win() -> None:
 )
 def test_mistakes_are_named(values: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        from_mapping(merged({"stream": "split-digits", "method": "spacenet"}, values))
+        from_mapping(merge({"stream": "split-digits", "method": "spacenet"}, values))
 
 
 def test_whole_numbers_are_fine_where_fractions_are_meant() -> None:

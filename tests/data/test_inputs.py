@@ -10,7 +10,7 @@ import pytest
 from spacenet.data import arrays
 from spacenet.data.inputs import read_inputs, scaled_already
 from spacenet.errors import DataError
-from tests.model.asking import FLAT, GREY, LINES, MODELS, NOTHING, RNG, X, npy, npy_bytes, picture, read, values
+from tests.model.asking import FLAT, GREY, LINES, MODELS, NOTHING, RNG, X, npy, npy_bytes, plot, read, values
 from tests.model.support import new_model
 
 
@@ -31,7 +31,7 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
 def test_a_folder_and_other_things_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("in/b.png", "in/a.PNG", "in/deep/c.png", "in/.hidden.png", "in/.git/d.png", "z.png"):
-        picture(tmp_path / name)
+        plot(tmp_path / name)
     (tmp_path / "in" / "notes.txt").write_text("not an image")
     npy(tmp_path / "x.npy", np.zeros((2, *GREY), np.uint8))
     monkeypatch.setattr(arrays, "MAX_SAMPLES", 3)

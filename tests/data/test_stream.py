@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacenet.data.dataset import Dataset
-from spacenet.data.preprocessing import Constants, Normalisation
+from spacenet.data.preprocessing import Normalization, NormalizationSpec
 from spacenet.data.stream import cut_classes
-from spacenet.data.streams import STREAMS, Stream, StreamSettings, make_stream
+from spacenet.data.streams import STREAMS, Stream, StreamSettings, build_stream
 from spacenet.errors import DataError, SettingsError
 from tests.support import clouds, clouds_file
 
@@ -126,17 +126,17 @@ def test_a_validation_split_replaces_the_test_set_and_leaves_it_alone() -> None:
 
 
 def test_the_users_own_file(tmp_path: Path) -> None:
-    tasks = make_stream("", StreamSettings(npz=clouds_file(tmp_path), classes_per_task=3))
+    tasks = build_stream("", StreamSettings(npz=clouds_file(tmp_path), classes_per_task=3))
     assert tasks.name == "npz"
     assert [task.labels for task in tasks] == [(0, 1, 2), (3, 4, 5)]
 
 
 def test_streams_by_name() -> None:
-    digits = make_stream("split-digits")
+    digits = build_stream("split-digits")
     assert len(digits) == 5
     assert digits.input_shape == (8, 8)
     with pytest.raises(SettingsError, match="there is no 'split-nothing'; there are split-digits"):
-        make_stream("split-nothing")
+        build_stream("split-nothing")
     split = {"split-digits", "split-mnist", "split-fashion-mnist", "split-cifar-10"}
     assert set(STREAMS) == split | {"icifar-100", "cifar-10-100"}
 
@@ -162,7 +162,7 @@ def test_features_with_scales_of_their_own_are_each_divided_by_their_own() -> No
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) * [1.0, 1000.0, 2.0] + [0.0, 5000.0, 1.0]
     x[:, 2] = 7.0
-    unlike = Normalisation.fitted(x, Constants(each_feature=True, centering=1.0))
+    unlike = Normalization.fit(x, NormalizationSpec(each_feature=True, centering=1.0))
     assert unlike(x).std(0).tolist() == pytest.approx([1.0, 1.0, 0.0], abs=0.01)
-    alike = Normalisation.fitted(x[:, :1] * [1.0, 3.0], Constants(each_feature=True, centering=1.0))
+    alike = Normalization.fit(x[:, :1] * [1.0, 3.0], NormalizationSpec(each_feature=True, centering=1.0))
     assert alike.std.dim() == 0

@@ -72,7 +72,7 @@ def test_a_method_without_a_space_has_a_confusion_only(tmp_path: Path) -> None:
     analysis = load_analysis(tmp_path / "run")
     assert analysis.confusion is not None
     assert (analysis.activations, analysis.labels) == ({}, ())
-    assert (analysis.kept, analysis.thinner) == (None, ())
+    assert (analysis.kept, analysis.truncate) == (None, ())
     assert load_analysis(tmp_path).confusion is None
 
 
@@ -81,19 +81,21 @@ def test_of_methods_that_describe_classes_it_says_what_less_memory_would_give(tm
     create_folder(config(tmp_path, "spacenet-density", options={"directions": 3}), tmp_path / "run")
     metrics = Run(tmp_path / "run").execute()
     analysis, model = load_analysis(tmp_path / "run"), load_model(tmp_path / "run" / MODEL)
-    assert analysis.kept == model.method.kept_of_classes((8,))
+    assert analysis.kept == model.method.class_memory((8,))
     assert analysis.confusion is not None  # what was noted before is still there
     assert set(analysis.activations) == {"hidden1", "hidden2"}
     assert set(analysis.labels) == {"0", "1"}
-    assert [(each.directions, each.floats) for each in analysis.thinner] == [(0, 20), (1, 38), (2, 56), (3, 74)]
-    assert analysis.thinner[-1].acc == pytest.approx(metrics["acc"])
+    assert [(each.directions, each.floats) for each in analysis.truncate] == [(0, 20), (1, 38), (2, 56), (3, 74)]
+    assert analysis.truncate[-1].acc == pytest.approx(metrics["acc"])
     data, method = Run(tmp_path / "run").stream.dataset, model.method
     assert isinstance(method, SpaceNetDensity)
     whole = method.densities.classes
     assert whole is not None
-    for each in analysis.thinner:
+    for each in analysis.truncate:
         method.densities.classes = replace(
-            whole, spread=whole.spread[..., : each.directions], direction=whole.direction[..., : each.directions, :]
+            whole,
+            variance=whole.variance[..., : each.directions],
+            direction=whole.direction[..., : each.directions, :],
         )
         method._changed()
         right = model.probabilities(data.x_test).argmax(1) == data.y_test
@@ -110,9 +112,9 @@ def test_a_run_that_was_killed_before_its_end_notes_the_same(tmp_path: Path, mon
         patched.setattr(run_module, "keep_thinner", lambda *_: 1 // 0)
         with pytest.raises(ZeroDivisionError):
             Run(folders[1]).execute()
-    assert load_analysis(folders[1]).thinner == ()
+    assert load_analysis(folders[1]).truncate == ()
     Run(folders[1]).execute()
-    assert len(load_analysis(folders[0]).thinner) == 4
+    assert len(load_analysis(folders[0]).truncate) == 4
     assert (folders[0] / ANALYSIS).read_bytes() == (folders[1] / ANALYSIS).read_bytes()
 
 

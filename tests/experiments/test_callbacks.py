@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from spacenet.data.streams import make_stream
-from spacenet.experiments.callbacks import BarWatch, LineWatch, LogsView
+from spacenet.data.streams import build_stream
+from spacenet.experiments.callbacks import LineLogger, LogsView, ProgressBar
 from spacenet.experiments.run import Run, create_folder
 from spacenet.training.loop import Epoch
 from tests.experiments.support import config
@@ -17,7 +17,7 @@ from tests.experiments.support import config
 def test_lines_say_what_happens(tmp_path: Path) -> None:
     lines: list[str] = []
     create_folder(config(tmp_path), tmp_path / "run")
-    Run(tmp_path / "run", [LineWatch(lines.append)]).execute()
+    Run(tmp_path / "run", [LineLogger(lines.append)]).execute()
     assert lines[0] == "spacenet learns npz in 3 tasks, seed 0"
     assert lines[1].startswith("task 1/3  epoch 1/3  loss ")
     assert "left" not in lines[1]  # what is done only once, before the first epoch, would count for every one
@@ -29,7 +29,7 @@ def test_lines_say_what_happens(tmp_path: Path) -> None:
 def test_hasty_epochs_are_passed_over(tmp_path: Path) -> None:
     lines: list[str] = []
     create_folder(config(tmp_path), tmp_path / "run")
-    Run(tmp_path / "run", [LineWatch(lines.append, seconds_between_epochs=1000)]).execute()
+    Run(tmp_path / "run", [LineLogger(lines.append, seconds_between_epochs=1000)]).execute()
     assert sum("epoch" in line for line in lines) <= 1
     assert sum("learned" in line for line in lines) == 3
 
@@ -37,7 +37,7 @@ def test_hasty_epochs_are_passed_over(tmp_path: Path) -> None:
 def test_a_terminal_gets_a_bar_that_goes_away(tmp_path: Path) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=100)
     create_folder(config(tmp_path), tmp_path / "run")
-    Run(tmp_path / "run", [BarWatch(console)]).execute()
+    Run(tmp_path / "run", [ProgressBar(console)]).execute()
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()
     assert "task 3/3 learned (4, 5)" in shown
@@ -46,10 +46,10 @@ def test_a_terminal_gets_a_bar_that_goes_away(tmp_path: Path) -> None:
 
 
 def test_the_bar_moves_on_without_epochs(tmp_path: Path) -> None:
-    watch = BarWatch(Console(file=io.StringIO(), force_terminal=True))
+    callback = ProgressBar(Console(file=io.StringIO(), force_terminal=True))
     create_folder(config(tmp_path, "gaussian"), tmp_path / "run")
-    Run(tmp_path / "run", [watch]).execute()
-    assert watch._progress.tasks[0].completed == watch._progress.tasks[0].total == 9
+    Run(tmp_path / "run", [callback]).execute()
+    assert callback._progress.tasks[0].completed == callback._progress.tasks[0].total == 9
 
 
 def test_the_time_left_knows_of_a_longer_first_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,12 +57,12 @@ def test_the_time_left_knows_of_a_longer_first_task(tmp_path: Path, monkeypatch:
     lines: list[str] = []
     settings = config(tmp_path)
     settings = replace(settings, training=replace(settings.training, first_epochs=12))
-    watch = LineWatch(lines.append)
-    watch.begin(settings, make_stream(settings.stream, settings.data), 0, [])
+    callback = LineLogger(lines.append)
+    callback.begin(settings, build_stream(settings.stream, settings.data), 0, [])
     clock = itertools.count(100, 10)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     for epoch in range(12):
-        watch.epoch(Epoch(0, epoch, 12, 0.5, 90.0))
+        callback.epoch(Epoch(0, epoch, 12, 0.5, 90.0))
     assert lines[-1].startswith("task 1/3  epoch 12/12")
     assert lines[-1].endswith("about 60 s left")
 

@@ -29,7 +29,7 @@ def test_a_file_holds_settings_for_all_and_for_one(tmp_path: Path) -> None:
     file.write_text("[training]\nepochs = 3\n[methods.spacenet.options]\nsilent_outputs = 1\n")
     made = configs("split-digits", ["naive", "spacenet"], settings_file(file), {"data": {"validation": 0.2}})
     assert [config.training.epochs for config in made.values()] == [3, 3]
-    assert vars(made["spacenet"].options)["silent_outputs"] == 1
+    assert vars(made["spacenet"].options)["phantom_classes"] == 1
     assert made["naive"].data.validation == 0.2
     file.write_text("[options]\nx = 1\n")
     with pytest.raises(SettingsError, match=r"write \[methods.NAME.options\]"):

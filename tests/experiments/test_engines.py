@@ -16,7 +16,7 @@ import pytest
 
 from spacenet.errors import SettingsError
 from spacenet.experiments.batch import execute_all
-from spacenet.experiments.engines import TRIES, EngineSettings, WorkersDied, spread
+from spacenet.experiments.engines import TRIES, EngineSettings, WorkersDied, run_parallel
 from spacenet.experiments.run import STATE
 from spacenet.experiments.seeds import create_folders
 from tests.experiments.support import config, outcome
@@ -79,18 +79,18 @@ def test_results_are_the_same_though_a_worker_is_killed(
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef0123456789abcdef")
     wanted = config(tmp_path, training={"epochs": 20})
-    alone, spread_out = (create_folders(wanted, range(2), tmp_path / name) for name in ("alone", "spread"))
+    alone, parallel = (create_folders(wanted, range(2), tmp_path / name) for name in ("alone", "spread"))
     list(execute_all(alone, EngineSettings(workers=1)))
     killed: list[int] = []
     with cluster() as (engine, pids):
-        assassin = threading.Thread(target=kill_one, args=(spread_out, pids, killed))
+        assassin = threading.Thread(target=kill_one, args=(parallel, pids, killed))
         assassin.start()
-        outcomes = list(execute_all(spread_out, engine))
+        outcomes = list(execute_all(parallel, engine))
         assassin.join()
     assert len(killed) == 1
-    assert sorted(o.folder for o in outcomes) == spread_out
+    assert sorted(o.folder for o in outcomes) == parallel
     assert [o.error for o in outcomes] == [None, None]
-    assert [outcome(folder) for folder in spread_out] == [outcome(folder) for folder in alone]
+    assert [outcome(folder) for folder in parallel] == [outcome(folder) for folder in alone]
 
 
 def dies(item: int) -> int:
@@ -103,7 +103,7 @@ def dies(item: int) -> int:
 def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None:
     done: list[int] = []
     with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*runs are not finished"):
-        done.extend(spread(dies, [0, 1], EngineSettings(workers=2)))
+        done.extend(run_parallel(dies, [0, 1], EngineSettings(workers=2)))
     assert 1 not in done
 
 
@@ -125,10 +125,10 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     pytest.importorskip("distributed")
     monkeypatch.setattr("spacenet.experiments.engines.PATIENCE", 0.3)
     with pytest.raises(SettingsError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
-        list(spread(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
+        list(run_parallel(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SettingsError, match=r"engine: this needs distributed.*spacenet\[dask\]"):
-        list(spread(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
+        list(run_parallel(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))

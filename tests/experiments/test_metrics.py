@@ -41,9 +41,9 @@ def test_accuracies_with_and_without_the_task_identity() -> None:
             [9.0, 0.0, 0.0, 0.0],  # 4, not seen yet
         ]
     )
-    free, restricted = accuracies(output, tests, [range(2), range(2, 4), range(4, 5)])
+    free, task_il = accuracies(output, tests, [range(2), range(2, 4), range(4, 5)])
     assert free == [50.0, 50.0, 0.0]
-    assert restricted == [100.0, 50.0, 0.0]
+    assert task_il == [100.0, 50.0, 0.0]
 
 
 def test_before_the_first_task_nothing_is_known() -> None:

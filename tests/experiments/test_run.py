@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
-from spacenet.experiments.callbacks import Watch
+from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, create_folder, load_config
 from spacenet.methods import METHODS
 from spacenet.model.file import load_model
@@ -17,7 +17,7 @@ from spacenet.utils.files import load_tensors
 from tests.experiments.support import config, outcome
 
 
-class Stop(Watch):
+class Stop(Callback):
     """Ends the run like a kill would: at a batch, at an epoch or at the end of a task, with no chance to tidy up."""
 
     def __init__(self, after: int) -> None:

@@ -69,7 +69,11 @@ def test_killed_while_statistics_settle(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_settling_changes_statistics_and_nothing_else(tmp_path: Path) -> None:
     settled = finished(tmp_path / "settled", config(tmp_path, "naive", data={"tasks": "0,1"}), [])
-    plain = finished(tmp_path / "plain", config(tmp_path, "naive", data={"tasks": "0,1"}, training={"settling": 0}), [])
+    plain = finished(
+        tmp_path / "plain",
+        config(tmp_path, "naive", data={"tasks": "0,1"}, training={"bn_recalibration_epochs": 0}),
+        [],
+    )
     assert settled[0]["tasks"][0]["epochs"] == plain[0]["tasks"][0]["epochs"]
     assert settled[1] != plain[1]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from spacenet.config.training import TrainingSettings
 from spacenet.data.stream import Task
-from spacenet.methods.shared.subnetworks import OwnNorms
+from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
 from spacenet.methods.shared.task_models import TaskModels
 from spacenet.training.loop import learn_task
 from tests.methods.support import TRAINING, learn
@@ -30,7 +30,7 @@ def right(method: TaskModels, task: Task) -> float:
     return float(hits.float().mean())
 
 
-def check_norms_of_their_own(make: Callable[[], OwnNorms], training: TrainingSettings) -> None:
+def check_norms_of_their_own(make: Callable[[], PerTaskBatchNorm], training: TrainingSettings) -> None:
     """Batch norm of a task learned stays what it was, is another than the next task's, and comes back from a file."""
     method, stream = make(), images(2)
     learn(method, stream[:1], training)

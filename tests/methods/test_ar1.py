@@ -5,7 +5,7 @@ from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
 from spacenet.methods.ar1 import AR1
 from spacenet.methods.base import Batch
-from spacenet.methods.shared.quadratic_penalty import Penalised
+from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
 from tests.methods.support import accuracy, learn, make, small_stream
 
 ROUGH = TrainingSettings(epochs=4, batch_size=10, learning_rate=0.05, momentum=0.9, weight_decay=0.1)
@@ -66,7 +66,7 @@ def test_the_loss_grows_by_what_important_weights_moved() -> None:
     batch = Batch.pick(stream[1].train, torch.arange(5))
     method.values["hidden1.bias"].data += 3.0
     output = method.forward(batch)
-    plain = super(Penalised, method).loss(output, batch)
+    plain = super(QuadraticPenalty, method).loss(output, batch)
     cost = 7 * 9 * method.penalty.importance["hidden1.bias"].sum()
     assert float(cost) > 0.1
     torch.testing.assert_close(method.loss(output, batch) - plain, cost)

@@ -60,9 +60,9 @@ def test_a_method_says_what_it_is(name: str) -> None:
 
 @each
 def test_settings_hold_for_every_stream_and_ranges_name_settings(name: str) -> None:
-    for stream, variants in BENCHMARKS.items():
-        for variant in variants:
-            config = preset(stream, name, variant=variant)
+    for stream, presets in BENCHMARKS.items():
+        for preset_name in presets:
+            config = preset(stream, name, preset_name=preset_name)
             for key, range_ in METHODS[name].ranges.items():
                 section, setting = key.split(".")
                 assert hasattr(getattr(config, section), setting), key

@@ -62,13 +62,13 @@ def test_a_later_task_changes_no_old_score() -> None:
 def test_what_is_kept_of_classes_and_what_fewer_directions_would_say() -> None:
     method, stream = gaussian(directions=3), small_stream()
     learn(method, stream)
-    kept = method.kept_of_classes((8,))
+    kept = method.class_memory((8,))
     assert kept is not None
     assert (kept.representation, kept.dimensions, kept.gaussians, kept.directions) == ("inputs", 8, 2, 3)
     assert kept.bytes == method.bytes_kept()
     x = stream[1].test.x
-    assert torch.equal(method.thinner(3)(x), method.predict(x))
-    assert not torch.equal(method.thinner(1)(x), method.predict(x))
+    assert torch.equal(method.truncate(3)(x), method.predict(x))
+    assert not torch.equal(method.truncate(1)(x), method.predict(x))
 
 
 def test_auto_takes_edges_of_images_and_else_inputs() -> None:

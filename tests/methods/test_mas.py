@@ -5,7 +5,7 @@ from torch import Tensor
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.mas import MAS
-from spacenet.methods.shared.quadratic_penalty import Penalised
+from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
 from tests.methods.support import accuracy, learn, make, small_stream
 
 
@@ -49,7 +49,7 @@ def test_the_loss_grows_by_what_important_weights_moved() -> None:
     batch = Batch.pick(stream[1].train, torch.arange(5))
     method.values["output.bias"].data += 2.0
     output = method.forward(batch)
-    plain = super(Penalised, method).loss(output, batch)
+    plain = super(QuadraticPenalty, method).loss(output, batch)
     cost = 0.5 * 4 * method.penalty.importance["output.bias"].sum()
     torch.testing.assert_close(method.loss(output, batch) - plain, cost)
 

@@ -11,7 +11,7 @@ import pytest
 import spacenet.methods
 from spacenet.cli.main import main
 from spacenet.errors import SettingsError
-from spacenet.methods import method_named, method_names
+from spacenet.methods import get_method, method_names
 from tests.support import clouds_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-method.md"
@@ -37,7 +37,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.usefixtures("outside")
 def test_the_documented_method_runs_and_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "anchored" in method_names()
-    assert method_named("anchored").ranges
+    assert get_method("anchored").ranges
     data = ["--npz", str(clouds_file(tmp_path)), "--epochs", "2", "--hidden", "20", "--quiet"]
     command = ["run", *data, "--method", "anchored", "--strength", "0.5", "--out", str(tmp_path / "run")]
     assert main(command) == 0
@@ -56,4 +56,4 @@ def test_the_documented_method_runs_and_is_resumed(tmp_path: Path, capsys: pytes
 )
 def test_what_is_wrong_with_it_is_said(name: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        method_named(name)
+        get_method(name)

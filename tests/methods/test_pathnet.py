@@ -11,7 +11,7 @@ from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
 from tests.nets.test_convolutions import images, tiny_cnn
 
-SMALL = {"modules": 6, "active": 2, "population": 4}
+SMALL = {"modules": 6, "active": 2, "layer": 4}
 
 
 def learned(stream: Stream) -> PathNet:
@@ -44,9 +44,9 @@ def test_the_less_fit_of_two_becomes_a_mutated_copy_of_the_other() -> None:
 
 
 def test_of_an_odd_population_one_path_stays_as_it_is() -> None:
-    population = torch.arange(3)[:, None, None].expand(3, 2, 2).clone() * 5
-    after = next_generation(population, torch.tensor([0.9, 0.5, 0.1]), torch.tensor([[20], [20]]), torch.Generator())
-    same = [torch.equal(a, b) for a, b in zip(after, population, strict=True)]
+    layer = torch.arange(3)[:, None, None].expand(3, 2, 2).clone() * 5
+    after = next_generation(layer, torch.tensor([0.9, 0.5, 0.1]), torch.tensor([[20], [20]]), torch.Generator())
+    same = [torch.equal(a, b) for a, b in zip(after, layer, strict=True)]
     assert same.count(True) >= 2
     assert same[0]
 
@@ -111,7 +111,7 @@ def test_the_fittest_path_is_kept() -> None:
     method.begin_task(task, task.train)
     method.epochs(1)
     method.begin_epoch(0)
-    third = method.population[2].clone()
+    third = method.layer[2].clone()
     method.fitness = torch.tensor([[5.0, 8.0, 6.0, 0.0], [10.0, 20.0, 10.0, 0.0]])  # 0.5, 0.4, 0.6, not trained
     method.end_epoch(0, torch.optim.SGD(method.parameters(), 0.1), last=True)
     method.end_task(task)
@@ -119,7 +119,7 @@ def test_the_fittest_path_is_kept() -> None:
 
 
 def test_batch_norm_follows_the_batch_in_the_path_alone() -> None:
-    method, stream = PathNet(tiny_cnn(), PathNetSettings(modules=6, active=2, population=2), seed=0), images(2)
+    method, stream = PathNet(tiny_cnn(), PathNetSettings(modules=6, active=2, layer=2), seed=0), images(2)
     learn(method, stream[:1], CNN_TRAINING)
     used, before = method.used(), answers(method, stream[0].test.x, 0)
     means = method.values["conv2.norm.mean"].detach().clone()
@@ -137,7 +137,7 @@ def test_batch_norm_follows_the_batch_in_the_path_alone() -> None:
         ({"modules": 256}, "modules"),
         ({"active": 0}, "active"),
         ({"active": 11}, "active"),
-        ({"population": 1}, "population"),
+        ({"layer": 1}, "layer"),
         ({"refine_epochs": -1.0}, "refine-epochs"),
     ],
 )

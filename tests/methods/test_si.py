@@ -3,7 +3,7 @@ import torch
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
-from spacenet.methods.shared.quadratic_penalty import Penalised
+from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
 from spacenet.methods.si import SI
 from tests.methods.support import accuracy, learn, make, small_stream
 
@@ -38,7 +38,7 @@ def test_the_path_integral_takes_the_gradient_of_the_datas_loss_alone() -> None:
     batch = Batch.pick(stream[1].train, torch.arange(10))
     output = method.forward(batch)
     value = method.values["hidden1.bias"]
-    (of_data,) = torch.autograd.grad(super(Penalised, method).loss(output, batch), value, retain_graph=True)
+    (of_data,) = torch.autograd.grad(super(QuadraticPenalty, method).loss(output, batch), value, retain_graph=True)
     value.grad = None
     method.loss(output, batch).backward()
     before = value.detach().clone()

@@ -48,20 +48,20 @@ def test_each_task_gets_its_connections_and_its_units() -> None:
 
 
 def test_silent_outputs_weigh_like_that_many_scores_of_zero() -> None:
-    method = spacenet(silent_outputs=8)
+    method = spacenet(phantom_classes=8)
     task = small_stream()[0]
     method.begin_task(task, task.train)
     output = torch.tensor([[1.0, -2.0], [0.5, 3.0]])
     batch = Batch(torch.zeros(2, 8), torch.tensor([0, 1]), torch.arange(2))
     spelled_out = F.cross_entropy(torch.cat([output, torch.zeros(2, 8)], 1), batch.y)
     assert float(method.loss(output, batch)) == pytest.approx(float(spelled_out), rel=1e-6)
-    alone = spacenet(silent_outputs=0)
+    alone = spacenet(phantom_classes=0)
     alone.begin_task(task, task.train)
     assert float(alone.loss(output, batch)) == pytest.approx(float(F.cross_entropy(output, batch.y)))
 
 
 def test_label_smoothing_spreads_a_part_over_all_outputs() -> None:
-    method, task = spacenet(silent_outputs=0, label_smoothing=0.2), small_stream()[0]
+    method, task = spacenet(phantom_classes=0, label_smoothing=0.2), small_stream()[0]
     method.begin_task(task, task.train)
     output, batch = torch.tensor([[2.0, 0.0]]), Batch(torch.zeros(1, 8), torch.tensor([0]), torch.arange(1))
     likely, unlikely = output.log_softmax(1)[0].tolist()
@@ -169,7 +169,7 @@ def test_settings_that_cannot_work_are_refused_before_training(settings: dict[st
 
 
 @pytest.mark.parametrize(
-    "settings", [{"rewire_fraction": 1.1}, {"rewire_fraction": -0.1}, {"silent_outputs": -1}, {"label_smoothing": 1.0}]
+    "settings", [{"rewire_fraction": 1.1}, {"rewire_fraction": -0.1}, {"phantom_classes": -1}, {"label_smoothing": 1.0}]
 )
 def test_settings_out_of_range(settings: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
@@ -177,8 +177,8 @@ def test_settings_out_of_range(settings: dict[str, object]) -> None:
 
 
 def test_shares_of_a_layer_become_counts() -> None:
-    demand = spacenet(connections=(0.1,)).demand(classes=2)
-    assert demand.connections == {"input-hidden1": 24, "hidden1-hidden2": 90, "hidden2-output": 6}
+    budget = spacenet(connections=(0.1,)).budget(classes=2)
+    assert budget.connections == {"input-hidden1": 24, "hidden1-hidden2": 90, "hidden2-output": 6}
 
 
 def test_a_full_space_is_foretold_and_loses_nothing() -> None:

@@ -54,8 +54,8 @@ def test_fewer_directions_change_what_densities_say_and_nothing_else() -> None:
     learn(method, stream)
     x, kept = stream[1].test.x, {name: tensor.clone() for name, tensor in method.model().items()}
     before = method.predict(x)
-    assert torch.equal(method.thinner(3)(x), before)
-    thin = method.thinner(0)
+    assert torch.equal(method.truncate(3)(x), before)
+    thin = method.truncate(0)
     assert not torch.equal(thin(x), before)
     assert {name for name in thin.values if name.startswith("network")}
     assert torch.equal(method.predict(x), before)

@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 from spacenet.data.inputs import Chunk, read_inputs
-from spacenet.data.preprocessing import Constants
+from spacenet.data.preprocessing import NormalizationSpec
 from spacenet.model.model import Model
 from tests.model.support import new_model
 
@@ -19,7 +19,7 @@ X = RNG.normal(size=(5, 8)).astype(np.float32)
 def ready(shape: tuple[int, ...], scale: float = 1 / 255) -> Model:
     """A model that has learned just enough to be asked."""
     model = new_model(shape)
-    model.constants = Constants(scale)
+    model.normalization_spec = NormalizationSpec(scale)
     model.learn(RNG.integers(0, 256, (8, *shape), dtype=np.uint8), np.arange(8) % 2)
     return model
 
@@ -58,7 +58,7 @@ def csv_file(path: Path, text: str) -> Path:
 LINES = "".join(",".join(map(repr, row)) + "\n" for row in X.astype(float).tolist())
 
 
-def picture(path: Path, mode: str = "L", size: tuple[int, int] = (6, 4)) -> Path:
+def plot(path: Path, mode: str = "L", size: tuple[int, int] = (6, 4)) -> Path:
     path.parent.mkdir(exist_ok=True, parents=True)
     channels = () if mode in ("L", "P", "I;16") else (len(mode),)
     pixels = RNG.integers(0, 256, (size[1], size[0], *channels), dtype=np.uint16 if mode == "I;16" else np.uint8)

@@ -8,7 +8,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from spacenet.model import file
-from spacenet.model.encoding import Arrays, encoded
+from spacenet.model.encoding import Arrays, encode
 from spacenet.model.file import HEADER
 from spacenet.model.model import Model
 
@@ -18,7 +18,7 @@ Change = Callable[[Facts, Arrays], None]
 
 def forged(model: Model, change: Change) -> bytes:
     """A file with a right checksum and something else in it."""
-    text, arrays = encoded(model)
+    text, arrays = encode(model)
     facts, arrays = json.loads(text), {name: array.copy() for name, array in arrays.items()}
     change(facts, arrays)
     text = json.dumps(facts)

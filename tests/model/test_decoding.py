@@ -75,7 +75,7 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     "another type": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: array.astype(np.float64)), "not made of"),
     "one class less": ("inputs", replaced(f"{SUMMARY}/rest", lambda array: array[:-1].copy()), "rest is missing"),
     "other components": ("inputs", say("options.components", 3), "weight is missing or of the wrong size"),
-    "absurd directions": ("inputs", say("options.directions", 10**15), "spread is missing or of the wrong size"),
+    "absurd directions": ("inputs", say("options.directions", 10**15), "variance is missing or of the wrong size"),
     "no directions": ("inputs", say("options.directions", 0), "directions: 0"),
     "no shrinkage": ("inputs", say("options.shrinkage", 0.0), "shrinkage"),
     "fewer features": ("inputs", _cut(f"{SUMMARY}/direction"), "direction is missing or of the wrong size"),
@@ -87,7 +87,7 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     "NaN weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), np.nan), "weight has values"),
     "more than all": ("inputs", put(f"{SUMMARY}/weight", (0, 0), 0.1), "weight has values"),
     "class of no weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), -np.inf), "weight has values"),
-    "negative spread": ("inputs", put(f"{SUMMARY}/spread", (0, 0, 0), -1e-3), "spread has values"),
+    "negative variance": ("inputs", put(f"{SUMMARY}/variance", (0, 0, 0), -1e-3), "variance has values"),
     "negative rest": ("inputs", put(f"{SUMMARY}/rest", (0, 0), -1e-3), "rest has values"),
     "infinite direction": ("inputs", put(f"{SUMMARY}/direction", (0, 0, 0, 0), np.inf), "direction has values"),
     "a matrix where nothing is whitened": (
@@ -118,7 +118,7 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
         "output.bias is missing",
     ),
     "an earlier view": ("features", _all_cut, "a connection of a unit that was not there yet"),
-    "negative variance": ("features", put(f"{VIEW}/conv1.norm.var", 0, -1.0), "conv1.norm.var has values"),
+    "negative batch-norm variance": ("features", put(f"{VIEW}/conv1.norm.var", 0, -1.0), "conv1.norm.var has values"),
     "infinite view": ("features", put(f"{VIEW}/output.bias", 0, np.inf), "output.bias has values"),
 }
 

@@ -18,7 +18,7 @@ import spacenet
 from spacenet import SpaceNetClassifier
 from spacenet.config.presets import preset
 from spacenet.data.sources import DATA_VARIABLE
-from spacenet.data.streams import StreamSettings, make_stream
+from spacenet.data.streams import StreamSettings, build_stream
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL, Run, create_folder
 from spacenet.model.estimator import epochs_for
@@ -57,7 +57,7 @@ def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(stream: str, meth
     config = preset(stream, method)
     create_folder(config, tmp_path / "run")
     metrics = Run(tmp_path / "run").execute()
-    tasks = make_stream(stream, StreamSettings())
+    tasks = build_stream(stream, StreamSettings())
     data, options, training = tasks.dataset, config.options, config.training
     classifier = SpaceNetClassifier(
         method=method,
@@ -65,7 +65,7 @@ def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(stream: str, meth
         selected=options.selected,  # type: ignore[attr-defined]
         reserved=options.reserved,  # type: ignore[attr-defined]
         connections=options.connections,  # type: ignore[attr-defined]
-        silent_outputs=options.silent_outputs,  # type: ignore[attr-defined]
+        phantom_classes=options.phantom_classes,  # type: ignore[attr-defined]
         rewire_fraction=options.rewire_fraction,  # type: ignore[attr-defined]
         unused_first=options.unused_first,  # type: ignore[attr-defined]
         epochs=training.epochs,
@@ -125,7 +125,7 @@ def test_images_take_a_convolutional_net() -> None:
     pixels = np.clip(40 * x + 128, 0, 255).astype(np.uint8)
     classifier = SpaceNetClassifier(hidden=(8, 8, 10), epochs=2, batch_size=4).fit(pixels, y)
     assert classifier.model_.recipe.net.net == "small-cnn"
-    assert classifier.model_.constants.scale == 1 / 255
+    assert classifier.model_.normalization_spec.scale == 1 / 255
     assert classifier.predict(pixels).shape == (12,)
     with pytest.raises(DataError, match="shape"):
         classifier.predict(pixels[:, :, :7])
@@ -169,7 +169,7 @@ def test_its_method_and_the_methods_own_settings_come_back(tmp_path: Path) -> No
     found = second.get_params()
     assert found["method"] == "spacenet-density"
     assert {name: found[name] for name in own} == own
-    assert first.model_.method.extra()["density/classes/spread"].shape == (2, 1, 4)
+    assert first.model_.method.extra()["density/classes/variance"].shape == (2, 1, 4)
     for each in (first, second, third):
         each.partial_fit(*blobs(["c", "d"]))
     assert to_bytes(first.model_) == to_bytes(second.model_) == to_bytes(third.model_)

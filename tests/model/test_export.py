@@ -14,7 +14,7 @@ import torch
 from spacenet import __version__
 from spacenet.cli.main import main
 from spacenet.config.training import TrainingSettings
-from spacenet.data.preprocessing import Array, Constants
+from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model import export as files
@@ -94,7 +94,7 @@ def test_labels_stay_what_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize("to", ["onnx"])
 def test_a_model_of_bytes_takes_values_from_0_to_255(to: str, tmp_path: Path) -> None:
     learned = new_model()
-    learned.constants = Constants(scale=1 / 255, centering=0.7, each_feature=True)
+    learned.normalization_spec = NormalizationSpec(scale=1 / 255, centering=0.7, each_feature=True)
     x, y = blobs([0, 1])
     learned.learn(np.clip(128 + 20 * x, 0, 255).astype(np.uint8), y)
     files.export(learned, tmp_path / "model", to)
@@ -199,7 +199,9 @@ def test_what_cannot_be_exported_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(SettingsError, match="no format 'tflite'; there are onnx, torch"):
         files.export(model(), tmp_path / "model", "tflite")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
-    with pytest.raises(SettingsError, match=r'needs onnx\w*, which is not installed: pip install "spacenet\[export\]"'):
+    with pytest.raises(
+        SettingsError, match=r'needs onnx\w*, which is not installed: pip install "spacenet-cl\[export\]"'
+    ):
         files.export(model(), tmp_path / "model", "onnx")
 
 

@@ -51,7 +51,7 @@ def test_what_is_learned_after_loading_is_the_same_to_the_bit(learned: Model) ->
 def test_a_grown_network_and_images_come_back(tmp_path: Path) -> None:
     grown = model([0, 1], [2, 3], [4, 5], selected=(15,), reserved=(10,), expand="auto")
     assert from_bytes(to_bytes(grown)).method.ledger.size("hidden1") == grown.method.ledger.size("hidden1") > 30
-    recipe = new_model((1, 8, 8), selected=(0,), reserved=(1,), silent_outputs=0).recipe
+    recipe = new_model((1, 8, 8), selected=(0,), reserved=(1,), phantom_classes=0).recipe
     maps = Model(replace(recipe, net=NetSettings("small-cnn", (4, 4, 6))))
     maps.learn(*blobs([0, 1], 4, (1, 8, 8)))
     again = from_bytes(to_bytes(maps))
@@ -137,8 +137,8 @@ CRAFTED: dict[str, tuple[Change, str]] = {
     "twice": (_twice, "add up|twice"),
     "NaN weight": (put(f"{FIRST}/value", 0, np.nan), "not a number"),
     "infinite bias": (put("units/hidden1.bias", 0, np.inf), "not possible"),
-    "NaN mean": (put("normalisation/mean", 0, np.nan), "normalisation"),
-    "no spread": (put("normalisation/std", 0, 0.0), "spread"),
+    "NaN mean": (put("normalization/mean", 0, np.nan), "normalization"),
+    "zero std": (put("normalization/std", 0, 0.0), "standard deviation"),
     "state": (put("state/hidden1", 0, 2), "reserved by a task"),
     "state below": (put("state/hidden1", 0, -2), "reserved by a task"),
     "reserved before": (lambda facts, arrays: arrays["state/hidden1"].fill(0), "reserved before"),

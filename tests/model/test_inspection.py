@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from spacenet.config.training import TrainingSettings
-from spacenet.data.preprocessing import Constants, Normalisation
-from spacenet.methods.density.densities import Kept
+from spacenet.data.preprocessing import Normalization, NormalizationSpec
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
@@ -29,8 +29,8 @@ def by_hand() -> Model:
     """Three inputs, layers of 5 and 3 units, two tasks: the classes a and b, then b and 7."""
     options = SpaceNet.Settings(selected=(1,), reserved=(1,), connections=(1.0,))
     model = Model(Recipe("spacenet", 5, NetSettings(hidden=(5, 3)), TrainingSettings(), options, (3,)))
-    model.constants = Constants(1 / 255)
-    model.normalisation = Normalisation(1 / 255, torch.tensor([0.5, 0.5, 0.5]), torch.tensor(0.25))
+    model.normalization_spec = NormalizationSpec(1 / 255)
+    model.normalization = Normalization(1 / 255, torch.tensor([0.5, 0.5, 0.5]), torch.tensor(0.25))
     model.tasks = [("a", "b"), ("b", 7)]
     model.method.tasks_learned = 2
     ledger = model.method.ledger
@@ -82,7 +82,7 @@ def test_what_is_kept_of_classes() -> None:
     found = inspect_model(model, size)
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
     kept = 4 * (4 * floats + 8 + 1)
-    assert found.kept_of_classes == Kept("inputs", 8, 2, 3, floats, kept)
+    assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
     connections, network = found.connections, sum(value.nbytes for value in model.method.packed().values.values())
     assert found.sizes.per_connection == (size - kept) / connections
     assert found.sizes.ledger == sum(value.nbytes for value in model.method.network().values()) + kept
@@ -92,14 +92,14 @@ def test_what_is_kept_of_classes() -> None:
 
 def test_what_features_are_looked_at_with_is_kept_too() -> None:
     model = density_model("features")
-    kept = inspect_model(model, 1).kept_of_classes
+    kept = inspect_model(model, 1).class_memory
     assert kept is not None
     assert (kept.representation, kept.bytes) == ("features", model.method.extra_bytes())
     assert json.loads(json.dumps(dataclasses.asdict(inspect_model(model, 1))))["kept_of_classes"]["gaussians"] == 2
 
 
 def test_of_other_models_nothing_is_kept_of_classes() -> None:
-    assert inspect_model(by_hand(), 1).kept_of_classes is None
+    assert inspect_model(by_hand(), 1).class_memory is None
 
 
 def test_what_is_left_is_what_the_model_says() -> None:
@@ -113,17 +113,17 @@ def test_a_method_that_cannot_go_on_has_no_space_left(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("normalisation", "words"),
+    ("normalization", "words"),
     [
         ((1 / 255, [0.5, 0.5], 0.25), "bytes (0 to 255) as 0 to 1, minus 0.5, divided by 0.25"),
         ((1.0, [0.0, 2.0], 3.0), "minus a number for each feature (0 to 2), divided by 3"),
         ((0.0625, [1.0, 1.0], [1.0, 2.0]), "times 0.0625, minus 1, divided by a number for each feature (1 to 2)"),
     ],
 )
-def test_normalisation_in_words(normalisation: tuple[float, list[float], float | list[float]], words: str) -> None:
-    model, (scale, mean, std) = by_hand(), normalisation
-    model.normalisation = Normalisation(scale, torch.tensor(mean), torch.tensor(std))
-    assert inspect_model(model, 1).normalisation == words
+def test_normalisation_in_words(normalization: tuple[float, list[float], float | list[float]], words: str) -> None:
+    model, (scale, mean, std) = by_hand(), normalization
+    model.normalization = Normalization(scale, torch.tensor(mean), torch.tensor(std))
+    assert inspect_model(model, 1).normalization == words
 
 
 def test_what_was_measured() -> None:

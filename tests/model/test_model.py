@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from spacenet.errors import DataError, SettingsError, SpaceFull
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.spacenet_rehearsal import RehearsalSettings
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model, Recipe
@@ -112,7 +112,7 @@ def test_a_method_without_a_space_or_with_old_data_cannot_be_a_model() -> None:
     dense = Recipe("naive", 0, recipe.net, recipe.training, recipe.options, SHAPE)
     with pytest.raises(SettingsError, match="naive keeps no space"):
         Model(dense)
-    rehearsal = method_named("spacenet-rehearsal").Settings(selected=(10,), reserved=(4,), connections=(0.1,))  # type: ignore[call-arg]
+    rehearsal = get_method("spacenet-rehearsal").Settings(selected=(10,), reserved=(4,), connections=(0.1,))  # type: ignore[call-arg]
     replaying = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, rehearsal, SHAPE))  # type: ignore[arg-type]
     replaying.learn(*blobs([0, 1]))
     with pytest.raises(SettingsError, match="old data"):

@@ -76,7 +76,7 @@ def test_the_pack_computes_what_the_whole_dense_network_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
     ledger = learned(build, settings, 2).ledger
-    everything = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.populations}
+    everything = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.layers}
     dense = ledger.blueprint.forward(cut(ledger, everything), batch())
     assert dense.shape == (6, 4)
     assert float(dense.std()) > 1e-3
@@ -91,12 +91,12 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
     outputs = []
     for whole in (False, True):
         method = learned(build, settings, 2)
-        method.settings = SpaceNet.Settings(**settings, whole=whole)
+        method.settings = SpaceNet.Settings(**settings, masked_dense=whole)
         task = images()[2]
         method.begin_task(task, task.train)
         workspace = method.workspace
         assert isinstance(workspace, Workspace)
-        outputs.append(workspace(batch(), workspace.constants.drives(batch()), training).detach())
+        outputs.append(workspace(batch(), workspace.frozen_inputs.precomputed(batch()), training).detach())
     assert float(outputs[0].std()) > 1e-3
     torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-3)
 
@@ -113,16 +113,16 @@ def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
     for link in method.blueprint.links:
         kept = len(before[f"links/{link.name}/owner"])
         assert torch.equal(after[f"links/{link.name}/value"][:kept], before[f"links/{link.name}/value"])
-    for population in method.blueprint.hidden:
-        reserved = before[f"state/{population.name}"] != FREE
-        for key in population.keys():
+    for layer in method.blueprint.hidden:
+        reserved = before[f"state/{layer.name}"] != FREE
+        for key in layer.keys():
             assert torch.equal(after[f"units/{key}"][reserved], before[f"units/{key}"][reserved])
 
 
 def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
     # 2 % of the 3 × 16 kernels of a stem is one kernel; every map needs one for the network to learn.
     method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
-    assert method.demand(2).connections["input-stem"] == 16
+    assert method.budget(2).connections["input-stem"] == 16
     stream = images()[:1]
     epochs = learn(method, stream, TrainingSettings(epochs=12, batch_size=8, learning_rate=0.1))
     assert epochs[-1].accuracy > 90
@@ -130,6 +130,6 @@ def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
 
 def test_what_a_tiny_layer_gains_the_largest_gives() -> None:
     method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
-    size = {p.name: p.size for p in method.blueprint.populations} | {"output": 2}
+    size = {p.name: p.size for p in method.blueprint.layers} | {"output": 2}
     asked = sum(round(0.02 * size[link.source] * size[link.target]) for link in method.blueprint.links)
-    assert sum(method.demand(2).connections.values()) == asked
+    assert sum(method.budget(2).connections.values()) == asked

@@ -8,7 +8,7 @@ from spacenet.nets.mlp import mlp
 
 def test_it_describes_populations_and_links_in_order() -> None:
     net = mlp(5, (7, 3))
-    assert [(p.name, p.size) for p in net.populations] == [("input", 5), ("hidden1", 7), ("hidden2", 3), ("output", 0)]
+    assert [(p.name, p.size) for p in net.layers] == [("input", 5), ("hidden1", 7), ("hidden2", 3), ("output", 0)]
     assert [(link.source, link.target) for link in net.links] == [
         ("input", "hidden1"),
         ("hidden1", "hidden2"),

@@ -15,14 +15,14 @@ from spacenet.nets import NetSettings, build_net
 )
 def test_networks_have_the_size_of_their_papers(net: str, weights: int) -> None:
     blueprint = build_net(NetSettings(net=net), (3, 32, 32))
-    size = {population.name: population.size for population in blueprint.populations}
+    size = {layer.name: layer.size for layer in blueprint.layers}
     links = (size[link.source] * size[link.target] * torch.Size(link.kernel).numel() for link in blueprint.links)
     assert sum(links) == weights
 
 
 def test_images_without_channels_have_one() -> None:
     assert build_net(NetSettings(net="small-cnn"), (28, 28)).input.size == 1
-    assert build_net(NetSettings(net="small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).populations[2].size == 6
+    assert build_net(NetSettings(net="small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).layers[2].size == 6
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,16 @@ import dataclasses
 
 import pytest
 
-from spacenet.experiments.comparison import Row, Spread
+from spacenet.experiments.comparison import MeanStd, Row
 from spacenet.report.comparison import cells, notes
 
 ROW = Row(
     method="naive",
     strategy="Bound",
     seeds=1,
-    acc=Spread(50.0, 0.0),
-    bwt=Spread(-9.0, 0.0),
-    told=Spread(90.0, 0.0),
+    acc=MeanStd(50.0, 0.0),
+    bwt=MeanStd(-9.0, 0.0),
+    task_il_acc=MeanStd(90.0, 0.0),
     parameters=1,
     extra_bytes=0,
     images=0,

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
-from spacenet.serve.jobs import Learning
+from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
@@ -25,7 +25,7 @@ NPZ = {"content-type": "application/x-npz"}
 class Service:
     """A service and a way to ask it."""
 
-    def __init__(self, app: FastAPI, store: Store, learning: Learning | None) -> None:
+    def __init__(self, app: FastAPI, store: Store, learning: TrainingJob | None) -> None:
         self.app, self.store, self.learning = app, store, learning
 
     def ask(self, verb: str, path: str, **request: Any) -> httpx.Response:
@@ -56,7 +56,7 @@ def service(
     elif not path.exists():
         save_model(path, model())
     store = Store(path)
-    with ThreadPoolExecutor(2) as pool, closing(Learning(store)) if learns else nullcontext() as learning:
+    with ThreadPoolExecutor(2) as pool, closing(TrainingJob(store)) if learns else nullcontext() as learning:
         yield Service(create_app(store, learning, pool, max_bytes), store, learning)
 
 

@@ -17,7 +17,7 @@ import pytest
 from spacenet.errors import ModelFileError, SettingsError
 from spacenet.model.file import load_model, save_model
 from spacenet.serve import worker
-from spacenet.serve.jobs import Learning, Process
+from spacenet.serve.jobs import Process, TrainingJob
 from spacenet.serve.store import Store
 from tests.model.support import blobs, model
 from tests.serve.support import NPZ, Service, npz, service
@@ -102,11 +102,11 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
     """Learns a task in a process that only does what a line of Python says; returns the state in the end."""
 
     def learned(script: str) -> dict[str, Any]:
-        def process(self: Learning, folder: Path) -> Process:
+        def process(self: TrainingJob, folder: Path) -> Process:
             command = [sys.executable, "-S", "-c", f"import sys; folder = sys.argv[1]; {script}", str(folder)]
             return Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-        monkeypatch.setattr(Learning, "_process", process)
+        monkeypatch.setattr(TrainingJob, "_process", process)
         with service(tmp_path, learns=True) as it:
             it.post("/learn", content=npz(x=TASK[0], y=TASK[1]), headers=NPZ)
             job = _ended(it)
@@ -148,7 +148,7 @@ def test_what_a_killed_service_left_is_removed(tmp_path: Path) -> None:
     left = tmp_path / f".{NAME}.learning-abc"
     left.mkdir()
     (left / "new.safetensors").write_bytes(b"half")
-    Learning(Store(tmp_path / NAME))
+    TrainingJob(Store(tmp_path / NAME))
     assert _only_the_model(tmp_path)
 
 
@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path, monkeyp
     save_model(tmp_path / NAME, model([0, 1]))
     monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(SettingsError, match="cannot be written"):
-        Learning(Store(tmp_path / NAME))
+        TrainingJob(Store(tmp_path / NAME))
 
 
 def test_the_learner_reports_epochs_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

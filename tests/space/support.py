@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from spacenet.errors import SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.space.allocation import allocate, select
-from spacenet.space.budget import Demand
+from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.reservation import reserve
@@ -28,14 +28,14 @@ class Case:
     reserved: int = 2
     tasks: int = 3
     seed: int = 0
-    whole: bool = False
+    masked_dense: bool = False
 
-    def demand(self) -> Demand:
+    def budget(self) -> ResolvedBudget:
         names = [f"hidden{i + 1}" for i in range(len(self.hidden))]
         widths = [self.inputs, *[self.selected] * len(names), 2]
         links = ["input", *names, "output"]
         connections = {f"{a}-{b}": m * n // 2 for a, b, m, n in zip(links, links[1:], widths, widths[1:], strict=False)}
-        return Demand(dict.fromkeys(names, self.selected), dict.fromkeys(names, self.reserved), connections)
+        return ResolvedBudget(dict.fromkeys(names, self.selected), dict.fromkeys(names, self.reserved), connections)
 
     def rng(self, *key: int) -> torch.Generator:
         return torch.Generator().manual_seed(hash((self.seed, *key)) % 2**31)
@@ -57,21 +57,29 @@ def allocate_or_reject(
 ) -> dict[str, Connections]:
     """Cases are passed over in which too many tasks happen to have selected the same units."""
     try:
-        return allocate(ledger, case.demand(), selection, task, rng)
+        return allocate(ledger, case.budget(), selection, task, rng)
     except SpaceFull:
         reject()
 
 
-def open_task(case: Case, ledger: Ledger, task: int, all_outputs: bool = False, whole: bool | None = None) -> Workspace:
+def open_task(
+    case: Case, ledger: Ledger, task: int, all_outputs: bool = False, masked_dense: bool | None = None
+) -> Workspace:
     """Allocate the next task of two classes and open its workspace."""
     rng = case.rng(task)
-    selection = select(ledger, case.demand(), torch.arange(2 * task, 2 * task + 2), rng)
+    selection = select(ledger, case.budget(), torch.arange(2 * task, 2 * task + 2), rng)
     new = allocate_or_reject(case, ledger, selection, task, rng)
     for connections in new.values():
         connections.value.mul_(3)  # with the usual small values most of such a small network would be dead
     ledger.grow("output", 2)
     outputs = torch.arange(0 if all_outputs else 2 * task, 2 * task + 2)
-    return Workspace(ledger, selection, new, outputs=outputs, whole=case.whole if whole is None else whole)
+    return Workspace(
+        ledger,
+        selection,
+        new,
+        outputs=outputs,
+        masked_dense=case.masked_dense if masked_dense is None else masked_dense,
+    )
 
 
 def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: bool = True) -> None:
@@ -80,7 +88,7 @@ def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: b
     optimizer = torch.optim.SGD(workspace.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
     for _ in range(steps):
         x = torch.randn(8, case.inputs, generator=rng)
-        output = workspace(x, workspace.constants.drives(x))
+        output = workspace(x, workspace.frozen_inputs.precomputed(x))
         optimizer.zero_grad()
         F.cross_entropy(output, torch.randint(output.shape[1], (8,), generator=rng)).backward()
         workspace.step(optimizer)
@@ -92,7 +100,7 @@ def finish(case: Case, workspace: Workspace, task: int) -> None:
     workspace.commit(task)
     names = [p.name for p in workspace.ledger.blueprint.hidden]
     importance = {name: workspace.importance(name) for name in names}
-    reserve(workspace.ledger, task, workspace.selection, importance, case.demand().reserved)
+    reserve(workspace.ledger, task, workspace.selection, importance, case.budget().reserved)
 
 
 def learned(case: Case) -> Ledger:
@@ -118,9 +126,7 @@ def dense_forward(ledger: Ledger, x: Tensor, workspace: Workspace | None = None,
                 weight[target, source] = value
         bias = ledger.units[f"{link.target}.bias"].clone()
         if workspace is not None:
-            bias[workspace.selection[link.target]] = (
-                workspace.populations[link.target].own[f"{link.target}.bias"].detach()
-            )
+            bias[workspace.selection[link.target]] = workspace.layers[link.target].own[f"{link.target}.bias"].detach()
         h = h @ weight.T + bias
         if link.target != "output":
             h = h.clamp(min=0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.nets.mlp import mlp
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
-from spacenet.space.budget import Demand
+from spacenet.space.budget import ResolvedBudget
 from spacenet.space.ledger import FREE, Ledger
 from tests.space.support import Case, allocate_or_reject, cases, learned
 
@@ -20,22 +20,22 @@ def rng(seed: int = 0) -> torch.Generator:
 @given(cases)
 def test_selected_units_are_free_and_as_many_as_asked_for(case: Case) -> None:
     ledger = learned(case)
-    selection = select(ledger, case.demand(), torch.tensor([90, 91]), rng())
+    selection = select(ledger, case.budget(), torch.tensor([90, 91]), rng())
     assert selection["input"].tolist() == list(range(case.inputs))
     assert selection["output"].tolist() == [90, 91]
-    for population in ledger.blueprint.hidden:
-        chosen = selection[population.name]
+    for layer in ledger.blueprint.hidden:
+        chosen = selection[layer.name]
         assert len(chosen.unique()) == case.selected
-        assert bool((ledger.state[population.name][chosen] == FREE).all())
+        assert bool((ledger.state[layer.name][chosen] == FREE).all())
 
 
 @given(cases)
 def test_units_that_fewer_connections_enter_can_come_first(case: Case) -> None:
     ledger = learned(case)
-    selection = select(ledger, case.demand(), torch.tensor([90, 91]), rng(), unused_first=True)
-    for population in ledger.blueprint.hidden:
-        chosen, ingoing = selection[population.name], ledger.ingoing(population.name)
-        left = sorted(set(ledger.free(population.name).tolist()) - set(chosen.tolist()))
+    selection = select(ledger, case.budget(), torch.tensor([90, 91]), rng(), unused_first=True)
+    for layer in ledger.blueprint.hidden:
+        chosen, ingoing = selection[layer.name], ledger.ingoing(layer.name)
+        left = sorted(set(ledger.free(layer.name).tolist()) - set(chosen.tolist()))
         assert len(chosen.unique()) == case.selected
         assert not left or int(ingoing[chosen].max()) <= int(ingoing[left].min())
 
@@ -43,12 +43,12 @@ def test_units_that_fewer_connections_enter_can_come_first(case: Case) -> None:
 @given(cases, st.integers(0, 100))
 def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: Case, seed: int) -> None:
     ledger = learned(case)
-    selection = select(ledger, case.demand(), torch.tensor([2 * case.tasks]), rng(seed))
+    selection = select(ledger, case.budget(), torch.tensor([2 * case.tasks]), rng(seed))
     new = allocate_or_reject(case, ledger, selection, case.tasks, rng(seed))
     for link in ledger.blueprint.links:
         made, owned = new[link.name], ledger.connections[link.name]
         pairs = set(zip(made.source.tolist(), made.target.tolist(), strict=True))
-        assert len(pairs) == len(made) == case.demand().connections[link.name]
+        assert len(pairs) == len(made) == case.budget().connections[link.name]
         assert not pairs & set(zip(owned.source.tolist(), owned.target.tolist(), strict=True))
         assert set(made.source.tolist()) <= set(selection[link.source].tolist())
         assert set(made.target.tolist()) <= set(selection[link.target].tolist())
@@ -57,17 +57,17 @@ def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: C
 @given(st.integers(0, 200), st.integers(4, 10))
 def test_every_selected_unit_gets_an_ingoing_connection_if_there_are_enough(seed: int, count: int) -> None:
     ledger = Ledger(mlp(50, (8,)))
-    demand = Demand({"hidden1": 4}, {"hidden1": 1}, {"input-hidden1": count, "hidden1-output": 2})
-    selection = select(ledger, demand, torch.tensor([0, 1]), rng(seed))
-    new = allocate(ledger, demand, selection, 0, rng(seed))["input-hidden1"]
+    budget = ResolvedBudget({"hidden1": 4}, {"hidden1": 1}, {"input-hidden1": count, "hidden1-output": 2})
+    selection = select(ledger, budget, torch.tensor([0, 1]), rng(seed))
+    new = allocate(ledger, budget, selection, 0, rng(seed))["input-hidden1"]
     assert set(new.target.tolist()) == set(selection["hidden1"].tolist())
 
 
 def test_values_are_glorot_uniform_for_the_dense_shape() -> None:
     ledger = Ledger(mlp(100, (500,)))
-    demand = Demand({"hidden1": 100}, {"hidden1": 1}, {"input-hidden1": 5000, "hidden1-output": 2})
-    selection = select(ledger, demand, torch.tensor([0, 1]), rng())
-    value = allocate(ledger, demand, selection, 0, rng())["input-hidden1"].value
+    budget = ResolvedBudget({"hidden1": 100}, {"hidden1": 1}, {"input-hidden1": 5000, "hidden1-output": 2})
+    selection = select(ledger, budget, torch.tensor([0, 1]), rng())
+    value = allocate(ledger, budget, selection, 0, rng())["input-hidden1"].value
     assert 0.099 < float(value.max()) < 0.1 < 0.2  # sqrt(6 / (100 + 500)) = 0.1
     assert -0.1 < float(value.min()) < -0.099
 
@@ -84,9 +84,9 @@ def test_values_are_glorot_uniform_for_the_dense_shape() -> None:
 )
 def test_demands_that_can_never_work_are_told_apart(change: dict[str, dict[str, int]], words: str) -> None:
     case = Case(tasks=0)
-    check(learned(case), case.demand(), 2)
+    check(learned(case), case.budget(), 2)
     with pytest.raises(SettingsError, match=words):
-        check(learned(case), replace(case.demand(), **change), 2)
+        check(learned(case), replace(case.budget(), **change), 2)
 
 
 def test_a_layer_without_free_units_is_named() -> None:
@@ -95,35 +95,35 @@ def test_a_layer_without_free_units_is_named() -> None:
     with pytest.raises(
         SpaceFull, match=r"hidden2 is full: the next task needs 4 free units, 3 are left \(8 of 11"
     ) as info:
-        select(ledger, Case().demand(), torch.tensor([0, 1]), rng())
+        select(ledger, Case().budget(), torch.tensor([0, 1]), rng())
     assert info.value.layer == "hidden2"
 
 
 def test_a_layer_without_open_positions_is_named() -> None:
     case = Case(hidden=(4,), tasks=0, reserved=0)
     ledger = learned(case)
-    selection = select(ledger, case.demand(), torch.tensor([0, 1]), rng())
+    selection = select(ledger, case.budget(), torch.tensor([0, 1]), rng())
     for task in range(2):  # half of all positions each
         for link in ledger.blueprint.links[:1]:
-            ledger.add(link, allocate(ledger, case.demand(), selection, task, rng(task))[link.name])
+            ledger.add(link, allocate(ledger, case.budget(), selection, task, rng(task))[link.name])
     with pytest.raises(SpaceFull, match="hidden1 is full: 12 connections from input to hidden1 are needed") as info:
-        allocate(ledger, case.demand(), selection, 2, rng())
+        allocate(ledger, case.budget(), selection, 2, rng())
     assert info.value.layer == "hidden1"
 
 
 def test_how_many_tasks_fit_is_what_selection_allows() -> None:
     case = Case(hidden=(12, 11), selected=4, reserved=2, tasks=0)
     ledger = learned(case)
-    assert tasks_that_fit(ledger, case.demand()) == 4  # hidden2: 11, 9, 7, 5 free, then 3 < 4
+    assert tasks_that_fit(ledger, case.budget()) == 4  # hidden2: 11, 9, 7, 5 free, then 3 < 4
     count = 0
     while True:
         try:
-            selection = select(ledger, case.demand(), torch.tensor([0, 1]), rng())
+            selection = select(ledger, case.budget(), torch.tensor([0, 1]), rng())
         except SpaceFull:
             break
         for name in ("hidden1", "hidden2"):
             ledger.reserve(name, selection[name][:2], count)
         count += 1
     assert count == 4
-    assert tasks_that_fit(ledger, case.demand()) == 0
-    assert tasks_that_fit(ledger, replace(case.demand(), reserved={"hidden1": 0, "hidden2": 0})) is None
+    assert tasks_that_fit(ledger, case.budget()) == 0
+    assert tasks_that_fit(ledger, replace(case.budget(), reserved={"hidden1": 0, "hidden2": 0})) is None

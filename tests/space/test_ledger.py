@@ -19,7 +19,7 @@ def test_a_connection_has_one_owner(case: Case) -> None:
     for link in ledger.blueprint.links:
         held = ledger.connections[link.name]
         pairs = list(zip(held.source.tolist(), held.target.tolist(), strict=True))
-        assert len(set(pairs)) == len(pairs) == case.tasks * case.demand().connections[link.name]
+        assert len(set(pairs)) == len(pairs) == case.tasks * case.budget().connections[link.name]
 
 
 @given(cases)
@@ -29,9 +29,9 @@ def test_a_reserved_unit_never_gains_an_ingoing_connection(case: Case) -> None:
         held = ledger.connections[link.name]
         reserved_by = ledger.state[link.target][held.target.long()]
         assert bool(((reserved_by == FREE) | (held.owner <= reserved_by)).all())
-    for population in ledger.blueprint.hidden:
+    for layer in ledger.blueprint.hidden:
         for task in range(case.tasks):
-            assert int((ledger.state[population.name] == task).sum()) == case.reserved
+            assert int((ledger.state[layer.name] == task).sum()) == case.reserved
 
 
 def test_a_second_owner_is_refused() -> None:
@@ -60,8 +60,8 @@ def test_growing_changes_no_output_by_a_bit(case: Case) -> None:
     ledger = learned(case)
     x = torch.randn(5, case.inputs, generator=case.rng(7))
     before = pack(ledger)(x)
-    for population in ledger.blueprint.hidden:
-        assert ledger.grow(population.name, 3).tolist() == list(range(population.size, population.size + 3))
+    for layer in ledger.blueprint.hidden:
+        assert ledger.grow(layer.name, 3).tolist() == list(range(layer.size, layer.size + 3))
     assert torch.equal(pack(ledger)(x), before)
 
 

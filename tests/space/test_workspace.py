@@ -9,22 +9,22 @@ from tests.space.support import Case, cases, dense_forward, finish, learned, ope
 
 
 @given(cases, st.booleans(), st.booleans())
-def test_it_computes_what_the_plain_dense_network_computes(case: Case, all_outputs: bool, whole: bool) -> None:
+def test_it_computes_what_the_plain_dense_network_computes(case: Case, all_outputs: bool, masked_dense: bool) -> None:
     ledger = learned(case)
-    workspace = open_task(case, ledger, case.tasks, all_outputs, whole)
+    workspace = open_task(case, ledger, case.tasks, all_outputs, masked_dense)
     train(case, workspace, case.tasks)
     x = torch.randn(16, case.inputs, generator=case.rng(99))
     expected = dense_forward(ledger, x, workspace, case.tasks)[:, workspace.units["output"]]
-    got = workspace(x, workspace.constants.drives(x))
+    got = workspace(x, workspace.frozen_inputs.precomputed(x))
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
 @given(cases, st.booleans())
 def test_compact_and_whole_train_alike(case: Case, all_outputs: bool) -> None:
     results = []
-    for whole in (False, True):
+    for masked_dense in (False, True):
         ledger = learned(case)
-        workspace = open_task(case, ledger, case.tasks, all_outputs, whole)
+        workspace = open_task(case, ledger, case.tasks, all_outputs, masked_dense)
         train(case, workspace, case.tasks, steps=2, rewire=False)
         results.append((workspace.connections(case.tasks), workspace.importance("hidden1")))
     (compact, importance), (dense, dense_importance) = results
@@ -59,12 +59,12 @@ def test_a_frozen_weight_never_changes_by_a_bit(case: Case) -> None:
         for field in ("source", "target", "owner", "value"):
             after = ledger.tensors()[f"links/{link.name}/{field}"]
             assert torch.equal(after[:count], before[f"links/{link.name}/{field}"])
-    for population in ledger.blueprint.populations[1:]:
-        kept = torch.ones(ledger.size(population.name), dtype=torch.bool)
-        kept[workspace.selection[population.name]] = False
-        kept = kept[: len(before[f"units/{population.name}.bias"])]
-        after = ledger.units[f"{population.name}.bias"][: len(kept)]
-        assert torch.equal(after[kept], before[f"units/{population.name}.bias"][kept])
+    for layer in ledger.blueprint.layers[1:]:
+        kept = torch.ones(ledger.size(layer.name), dtype=torch.bool)
+        kept[workspace.selection[layer.name]] = False
+        kept = kept[: len(before[f"units/{layer.name}.bias"])]
+        after = ledger.units[f"{layer.name}.bias"][: len(kept)]
+        assert torch.equal(after[kept], before[f"units/{layer.name}.bias"][kept])
 
 
 @given(cases)
@@ -80,7 +80,7 @@ def test_rewiring_keeps_the_number_and_grows_only_at_open_positions_between_sele
     assert "output" not in {workspace.training[name].link.target for name in moved}
     for link in ledger.blueprint.links:
         old, new = before[link.name], after[link.name]
-        assert len(old) == len(new) == case.demand().connections[link.name]
+        assert len(old) == len(new) == case.budget().connections[link.name]
         pairs = list(zip(new.source.tolist(), new.target.tolist(), strict=True))
         owned = ledger.connections[link.name]
         assert len(set(pairs)) == len(pairs)
@@ -100,7 +100,7 @@ def test_importance_is_the_sum_of_gradient_times_actual_change() -> None:
     expected = {name: torch.zeros(len(training.value)) for name, training in workspace.training.items()}
     for step in range(3):
         x = torch.randn(8, case.inputs, generator=case.rng(step))
-        output = workspace(x, workspace.constants.drives(x))
+        output = workspace(x, workspace.frozen_inputs.precomputed(x))
         optimizer.zero_grad()
         F.cross_entropy(output, torch.zeros(8, dtype=torch.long)).backward()
         old = {name: training.value.detach().clone() for name, training in workspace.training.items()}
@@ -133,7 +133,7 @@ def test_reopened_from_its_tensors_it_is_the_same_to_the_bit(case: Case) -> None
     copy = Ledger(ledger.blueprint)
     copy.load(ledger.tensors())
     outputs = torch.arange(2 * case.tasks, 2 * case.tasks + 2)
-    again = Workspace.reopened(copy, saved, outputs=outputs, whole=False)
+    again = Workspace.reopened(copy, saved, outputs=outputs, masked_dense=False)
     for one in (workspace, again):
         train(case, one, case.tasks + 50)
         finish(case, one, case.tasks)

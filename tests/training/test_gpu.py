@@ -11,7 +11,7 @@ from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.nets.batch_norm import normalise
+from spacenet.nets.batch_norm import normalize
 from spacenet.training.augment import CropAndFlip
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
@@ -28,7 +28,7 @@ TRAINING = TrainingSettings(
 def learned(
     method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True, training: TrainingSettings = TRAINING
 ) -> list[Tensor]:
-    monkeypatch.setattr(type(method), "steps_alike", recorded and type(method).steps_alike)
+    monkeypatch.setattr(type(method), "cuda_graph_safe", recorded and type(method).cuda_graph_safe)
     for task in images(2):
         learn_task(
             method,
@@ -105,16 +105,16 @@ def test_batch_norm_of_partly_fresh_units(layout: torch.memory_format) -> None:
     rng = Generator().manual_seed(0)
     h, gradient = (torch.randn(16, 12, 8, 8, generator=rng) for _ in range(2))
     scale, shift, mean, var = (torch.rand(12, generator=rng) + 0.5 for _ in range(4))
-    fresh = torch.rand(12, generator=rng) > 0.5
+    uses_batch_stats = torch.rand(12, generator=rng) > 0.5
     found = []
     for device in ("cpu", "cuda"):
         x = h.to(device, memory_format=layout, copy=True).requires_grad_()
         parts = {"scale": scale, "shift": shift, "mean": mean, "var": var}
         values = {f"p.norm.{name}": value.to(device, copy=True) for name, value in parts.items()} | {
-            "p.fresh": fresh.to(device)
+            "p.fresh": uses_batch_stats.to(device)
         }
         trained = [values[f"p.norm.{name}"].requires_grad_() for name in ("scale", "shift")]
-        out = normalise(values, "p", x)
+        out = normalize(values, "p", x)
         out.backward(gradient.to(device))
         found.append([out, x.grad, *(t.grad for t in trained), values["p.norm.mean"], values["p.norm.var"]])
     for on_cpu, on_gpu in zip(*found, strict=True):

@@ -10,8 +10,8 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from spacenet.cli.options import MARKERS, absolute, given_settings, stream_of, variant_of
-from spacenet.cli.progress import shown, watches
+from spacenet.cli.options import MARKERS, absolute, given_settings, preset_of, stream_of
+from spacenet.cli.progress import callbacks, with_progress
 from spacenet.cli.report import report_after
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
@@ -92,8 +92,8 @@ def compare(arguments: list[str]) -> int:
 def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineSettings, dict[str, RunConfig]]:
     """The options, where runs are computed, and each method's config."""
     stream = stream_of(arguments)
-    variant = variant_of(arguments, stream)
-    data = preset(stream, REFERENCE, variant=variant).data
+    preset_name = preset_of(arguments, stream)
+    data = preset(stream, REFERENCE, preset_name=preset_name).data
     form = make_dataclass("Form", [("compare", CompareOptions), ("engine", EngineSettings), ("data", StreamSettings)])
     empty = form(CompareOptions(stream=stream), EngineSettings(), data)
     filled: Any = tyro.cli(
@@ -104,13 +104,13 @@ def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineSettings, dict[s
     if options.net:
         over["net"] = {"net": options.net}
     methods = chosen_methods(options.methods)
-    return options, filled.engine, configs(stream, methods, settings_file(options.config), over, variant)
+    return options, filled.engine, configs(stream, methods, settings_file(options.config), over, preset_name)
 
 
 def _execute(labels: Mapping[Path, str], engine: EngineSettings, quiet: bool) -> list[Outcome]:
     folders = list(labels)
-    coming = execute_all(folders, engine, lambda folder: watches(quiet))
-    return list(coming if quiet or not folders or in_this_process(folders, engine) else shown(coming, labels))
+    coming = execute_all(folders, engine, lambda folder: callbacks(quiet))
+    return list(coming if quiet or not folders or in_this_process(folders, engine) else with_progress(coming, labels))
 
 
 def _title(stream: str, options: CompareOptions, outcomes: Sequence[Outcome]) -> str:

@@ -48,7 +48,7 @@ def given_settings(settings: Any, default: Any) -> dict[str, Any]:
     return {name: value for name, value in pairs if value != getattr(default, name)}
 
 
-def variant_of(arguments: Sequence[str], stream: str) -> str | None:
+def preset_of(arguments: Sequence[str], stream: str) -> str | None:
     """The experiment that is asked for, where a stream has several: by its name, or by its network."""
     net = peek(arguments, "net")
     return peek(arguments, "preset") or (net if net in BENCHMARKS.get(stream, {}) else None)

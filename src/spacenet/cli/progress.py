@@ -8,21 +8,21 @@ from rich.console import Console
 from rich.live import Live
 
 from spacenet.experiments.batch import Outcome
-from spacenet.experiments.callbacks import BarWatch, LineWatch, LogsView, Watch, print_line
+from spacenet.experiments.callbacks import Callback, LineLogger, LogsView, ProgressBar, print_line
 from spacenet.experiments.run import LOG
 
 PLAIN_PAUSE = 2.0
 
 
-def watches(quiet: bool) -> list[Watch]:
+def callbacks(quiet: bool) -> list[Callback]:
     """For a run in this process: a live bar in a terminal, lines elsewhere."""
     if quiet:
         return []
     console = Console(stderr=True)
-    return [BarWatch(console) if console.is_terminal else LineWatch(print_line, PLAIN_PAUSE)]
+    return [ProgressBar(console) if console.is_terminal else LineLogger(print_line, PLAIN_PAUSE)]
 
 
-def shown(outcomes: Iterable[Outcome], labels: Mapping[Path, str]) -> Iterator[Outcome]:
+def with_progress(outcomes: Iterable[Outcome], labels: Mapping[Path, str]) -> Iterator[Outcome]:
     """The outcomes, and a look at the runs while they go on out of sight in other processes."""
     console = Console(stderr=True)
     view = LogsView({label: folder / LOG for folder, label in labels.items()})

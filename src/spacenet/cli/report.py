@@ -11,7 +11,7 @@ from tyro.conf import arg
 from spacenet.cli.options import MARKERS
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.option_types import OptionalPath
-from spacenet.report.page.build import make_page, usual_place
+from spacenet.report.page.build import build_page, usual_place
 from spacenet.report.page.page import save_figures, save_page
 from spacenet.report.tables import bytes_text
 
@@ -50,7 +50,7 @@ def report(arguments: list[str]) -> int:
         raise SettingsError(f"out: {path} is not a file in a folder that is there")
     if path.exists() and path.suffix not in SUFFIXES:
         raise SettingsError(f"out: {path} is there and is no page, it would be lost; choose another file")
-    page = make_page([folder.expanduser() for folder in options.folders], options.beside)
+    page = build_page([folder.expanduser() for folder in options.folders], options.beside)
     save_page(page, path)
     print(f"Wrote {path} ({bytes_text(path.stat().st_size)}); open it in a browser")
     if options.figures is not None:
@@ -62,7 +62,7 @@ def report(arguments: list[str]) -> int:
 def report_after(folders: Sequence[Path], path: Path, *, silent: bool, failures: Sequence[str] | None = None) -> None:
     """Make the page when runs have ended. They are saved by then, so whatever goes wrong here is a line, no failure."""
     try:
-        save_page(make_page(folders, failures=failures), path)
+        save_page(build_page(folders, failures=failures), path)
         line = f"Pictures of it are in {path}"
     except SpacenetError as error:
         line = f"No page of pictures was made: {error}"

@@ -13,23 +13,23 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from spacenet.cli.options import MARKERS, absolute, peek, stream_of, variant_of
-from spacenet.cli.progress import shown, watches
+from spacenet.cli.options import MARKERS, absolute, peek, preset_of, stream_of
+from spacenet.cli.progress import callbacks, with_progress
 from spacenet.cli.report import report_after
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.data.streams import NPZ, STREAMS
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import execute_all, in_this_process
-from spacenet.experiments.callbacks import Watch
+from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.engines import EngineSettings
 from spacenet.experiments.run import CONFIG, check, create_folder
 from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
-from spacenet.methods import method_named, method_names
+from spacenet.methods import get_method, method_names
 from spacenet.option_types import Flag, OptionalPath, OptionalText
 from spacenet.report.page.build import PAGE
 from spacenet.report.tables import run_report, seeds_table
-from spacenet.report.tensorboard import TensorboardWatch
+from spacenet.report.tensorboard import TensorBoardLogger
 
 DESCRIPTION = (
     "Learn a stream of tasks, one after another, and measure what is remembered. "
@@ -108,14 +108,14 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, EngineSettings, RunConfig,
         from_file.pop("options", None)  # they are another method's
     net = peek(arguments, "net")
     net_given = {"net": {"net": net}} if net else {}
-    default = preset(stream, method, from_file, net_given, variant=variant_of(arguments, stream))
+    default = preset(stream, method, from_file, net_given, preset_name=preset_of(arguments, stream))
     kinds: dict[str, type] = {
         "run": RunOptions,
         "engine": EngineSettings,
         "data": type(default.data),
         "net": type(default.net),
         "training": type(default.training),
-        "method": method_named(method).Settings,
+        "method": get_method(method).Settings,
     }
     form = make_dataclass("Form", kinds.items())
     run = RunOptions(stream=stream, method=method, seed=default.seed)
@@ -152,9 +152,9 @@ def _execute_one(folder: Path, options: RunOptions) -> int:
     return outcome.exit_code
 
 
-def _watches(folder: Path, options: RunOptions) -> list[Watch]:
-    board = [TensorboardWatch(folder)] if options.tensorboard else []
-    return [*watches(options.quiet), *board]
+def _watches(folder: Path, options: RunOptions) -> list[Callback]:
+    board = [TensorBoardLogger(folder)] if options.tensorboard else []
+    return [*callbacks(options.quiet), *board]
 
 
 def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions, engine: EngineSettings) -> int:
@@ -162,7 +162,7 @@ def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions,
         engine = EngineSettings(workers=1)
     coming = execute_all(folders, engine, lambda each: _watches(each, options))
     alone = options.quiet or in_this_process(folders, engine)
-    outcomes = list(coming if alone else shown(coming, {each: each.name for each in folders}))
+    outcomes = list(coming if alone else with_progress(coming, {each: each.name for each in folders}))
     runs = [o.metrics for o in outcomes if o.metrics is not None and o.metrics["tasks_learned"]]
     if runs:
         save_summary(folder, runs)

@@ -17,7 +17,7 @@ from tyro.conf import arg
 from spacenet.cli.options import MARKERS
 from spacenet.errors import SettingsError
 from spacenet.option_types import Flag, OptionalInt
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 MOST_THREADS = 4
 """By default: a prediction takes less time than all that is around it."""
@@ -55,10 +55,10 @@ class ServeOptions:
 def serve(arguments: list[str]) -> int:
     """Carry out `spacenet serve …`."""
     options = tyro.cli(ServeOptions, prog="spacenet serve", args=arguments, config=MARKERS)
-    uvicorn = need("serve", "web", "uvicorn")
-    need("serve", "web", "fastapi")
+    uvicorn = require_extra("serve", "web", "uvicorn")
+    require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
-    from spacenet.serve.jobs import Learning
+    from spacenet.serve.jobs import TrainingJob
     from spacenet.serve.store import Store
 
     torch.set_num_threads(1)
@@ -67,7 +67,7 @@ def serve(arguments: list[str]) -> int:
     with (
         closing(_listen(options.host, options.port)) as listener,
         ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
-        closing(Learning(store)) if options.allow_learn else nullcontext() as learning,
+        closing(TrainingJob(store)) if options.allow_learn else nullcontext() as learning,
     ):
         app = create_app(store, learning, pool, int(options.max_request_mb * 1024**2))
         _announce(options, listener, store.current.tasks, len(store.current.classes))

@@ -14,7 +14,7 @@ from tyro.conf import arg
 
 from spacenet.cli.options import MARKERS, absolute, given_settings, peek, stream_of
 from spacenet.config.presets import preset
-from spacenet.config.run import merged, read_toml, to_toml
+from spacenet.config.run import merge, read_toml, to_toml
 from spacenet.data.stream import StreamSettings
 from spacenet.data.streams import STREAMS
 from spacenet.errors import SettingsError
@@ -77,7 +77,7 @@ def sweep(arguments: list[str]) -> int:
         raise SettingsError("validation: a search needs held-out data (0 would be the test set)")
     shared = read_toml(options.config) if options.config else {}
     given = given_settings(absolute(filled.data), preset(stream, method).data)
-    base = merged(shared, {"data": given, "seed": options.seed})
+    base = merge(shared, {"data": given, "seed": options.seed})
     folder = options.out or Path("sweeps") / f"{stream}-{method}"
     search = Sweep(folder, base, stream, method, options.search, options.seed, options.seeds)
     try:

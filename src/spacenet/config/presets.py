@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spacenet.config.run import RunConfig, from_mapping, merged
+from spacenet.config.run import RunConfig, from_mapping, merge
 from spacenet.errors import SettingsError
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.base import ANY
 from spacenet.nets import MLP
 
@@ -45,24 +45,24 @@ class Benchmark:
         rehearsal = {**self.space, "rewire_fraction": self.rehearsal_rewire_fraction}
         of_methods: dict[str, Preset] = {
             "spacenet": {"options": adaptive, "training": self.sparse_training},
-            "spacenet-density": merged({"options": adaptive, "training": self.sparse_training}, self.density),
+            "spacenet-density": merge({"options": adaptive, "training": self.sparse_training}, self.density),
             "static-sparse": {"options": self.space, "training": self.sparse_training},
             "spacenet-rehearsal": {"options": rehearsal, "training": self.rehearsal_training},
         }
-        return merged(self.base, of_methods.get(method, {}))
+        return merge(self.base, of_methods.get(method, {}))
 
 
 _ANY = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
-_MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "silent_outputs": 8}
-_SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "silent_outputs": 0}
+_MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "phantom_classes": 8}
+_SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "phantom_classes": 0}
 _SMALL_CNN_ICIFAR = {
     "selected": [0, 0, 0, 0, 150],
     "reserved": [2, 2, 3, 4, 80],
     "unused_first": True,
     "connections": [0.15],
-    "silent_outputs": 0,
+    "phantom_classes": 0,
 }
-_WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "silent_outputs": 0}
+_WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "phantom_classes": 0}
 # For spacenet-density, whose features are those of the first task: it gets more of the space and is learned longer,
 # the others for fewer epochs, so that the whole takes less than one and a half times spacenet's time.
 _FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
@@ -75,7 +75,7 @@ _DENSITY_SMALL_CNN = {
     },
     "training": {"first_epochs": 60, "epochs": 15, "schedule": "cosine"},
 }
-_DENSITY_10_100 = merged(
+_DENSITY_10_100 = merge(
     _DENSITY_SMALL_CNN,
     {"options": {"connections": [0.06, 0.06, 0.06, 0.06, 0.06, 0.12]}, "training": {"first_epochs": 25}},
 )
@@ -110,7 +110,7 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
     "split-digits": {
         "mlp": Benchmark(
             {"net": {"hidden": [200, 200]}, "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05}},
-            space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "silent_outputs": 8},
+            space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "phantom_classes": 8},
             sparse_training={"learning_rate": 0.02},
             rewire_fraction=0.5,
         )
@@ -155,15 +155,15 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
 """For each stream its experiments by name; the first is the default."""
 
 
-def preset(stream: str, method: str, *over: Preset, variant: str | None = None) -> RunConfig:
+def preset(stream: str, method: str, *over: Preset, preset_name: str | None = None) -> RunConfig:
     """The settings for a method on a stream, with others laid over them (a TOML file's, say)."""
-    variants = BENCHMARKS.get(stream, {"mlp": Benchmark({})})
-    if variant is not None and variant not in variants:
-        raise SettingsError(f"preset: {stream} has no {variant!r}; it has {', '.join(variants)}")
-    chosen = variants[variant or next(iter(variants))]
-    net = merged(*over).get("net", {}).get("net")
+    presets = BENCHMARKS.get(stream, {"mlp": Benchmark({})})
+    if preset_name is not None and preset_name not in presets:
+        raise SettingsError(f"preset: {stream} has no {preset_name!r}; it has {', '.join(presets)}")
+    chosen = presets[preset_name or next(iter(presets))]
+    net = merge(*over).get("net", {}).get("net")
     if net is not None:
         chosen = chosen.with_net(net)
-    own = method_named(method).presets
+    own = get_method(method).presets
     layers = (chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), *over)
-    return from_mapping(merged(*layers, {"stream": stream, "method": method}))
+    return from_mapping(merge(*layers, {"stream": stream, "method": method}))

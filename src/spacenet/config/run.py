@@ -13,7 +13,7 @@ from spacenet.config.plain import from_plain, to_plain
 from spacenet.config.training import TrainingSettings
 from spacenet.data.stream import StreamSettings
 from spacenet.errors import SettingsError
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.base import MethodSettings
 from spacenet.nets import NetSettings
 
@@ -44,7 +44,7 @@ def from_mapping(values: Mapping[str, Any]) -> RunConfig:
             raise SettingsError(f"{key}: a configuration needs its name, as text")
     options = values.pop("options", {})
     config = from_plain(RunConfig, {"seed": 0, **_SECTIONS, **values, "options": {}})
-    return dataclasses.replace(config, options=from_plain(method_named(config.method).Settings, options))
+    return dataclasses.replace(config, options=from_plain(get_method(config.method).Settings, options))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -57,13 +57,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not a TOML file: {error}") from error
 
 
-def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """Nested mappings laid over each other, later ones on top."""
     result: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
             below = result.get(key)
-            result[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+            result[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
     return result
 
 

@@ -31,7 +31,7 @@ class TrainingSettings:
     """Decay of the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
     """Vary images in every epoch: crop them at random out of a frame of 4 pixels, and flip them at random."""
-    settling: int = 1
+    bn_recalibration_epochs: int = 1
     """Passes over the data after a task's last epoch in which only batch norm's statistics follow the final weights."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to compute; auto takes a GPU if there is one."""
@@ -53,8 +53,10 @@ class TrainingSettings:
             raise SettingsError(f"momentum: {self.momentum} is out of range (need 0 ≤ momentum < 1)")
         if self.weight_decay < 0:
             raise SettingsError(f"weight-decay: {self.weight_decay} is negative")
-        if self.settling < 0:
-            raise SettingsError(f"settling: {self.settling} is not a number of passes (need 0 or more)")
+        if self.bn_recalibration_epochs < 0:
+            raise SettingsError(
+                f"bn_recalibration_epochs: {self.bn_recalibration_epochs} is not a number of passes (need 0 or more)"
+            )
         if self.devices > self.batch_size:
             raise SettingsError(f"devices: {self.devices} processes cannot share batches of {self.batch_size} samples")
 

@@ -12,7 +12,7 @@ import numpy as np
 from spacenet.data.arrays import Shape, samples_per_chunk
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
@@ -83,7 +83,7 @@ def read_images(paths: Iterable[Path], form: ImageForm) -> Iterator[tuple[list[P
 
 def read_image(path: Path, form: ImageForm) -> Array:
     """One image, as bytes of the model's shape."""
-    library = need("images", "images", "PIL.Image")
+    library = require_extra("images", "images", "PIL.Image")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd metadata; what matters is checked here
@@ -118,6 +118,6 @@ def _pixels(image: Any, form: ImageForm) -> Array:
         image = image.convert("RGBA")  # a palette may have transparency, which is ignored as it is elsewhere
     image = image.convert(form.mode)
     if image.size != form.size:
-        image = image.resize(form.size, need("images", "images", "PIL.Image").Resampling.BILINEAR)
+        image = image.resize(form.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
     pixels = np.asarray(image)
     return (pixels.transpose(2, 0, 1) if form.mode == "RGB" else pixels).reshape(form.shape)

@@ -31,7 +31,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _Input:
     name: str
     kind: str
 
@@ -40,7 +40,7 @@ class _Source:
         return Path(self.name).expanduser()
 
     @property
-    def pictures(self) -> bool:
+    def plots(self) -> bool:
         return self.kind in ("folder", "image")
 
 
@@ -48,28 +48,28 @@ def read_inputs(
     names: Sequence[str], model: Model, stdin: "BufferedReader[Any]", resize: bool = False
 ) -> Iterator[Chunk]:
     """The samples of all inputs in their order. That all are there and of a known kind is checked at once."""
-    if model.normalisation is None:
+    if model.normalization is None:
         raise DataError("the model has learned nothing yet")
     sources = [_source(name) for name in names]
     if sum(source.kind == "stream" for source in sources) > 1:
         raise DataError("standard input (-) can be given once only")
     shape = model.recipe.input_shape
     form = None
-    if any(source.pictures for source in sources):
-        form = ImageForm.of(shape, model.normalisation.scale, resize)
+    if any(source.plots for source in sources):
+        form = ImageForm.of(shape, model.normalization.scale, resize)
     return _chunks(sources, shape, form, stdin)
 
 
 def scaled_already(model: Model, x: Array) -> bool:
     """Whether values lie between 0 and 1 where the model learned from bytes (0 to 255): hardly what was meant."""
-    if model.normalisation is None or model.normalisation.scale != SCALE or x.dtype.kind != "f":
+    if model.normalization is None or model.normalization.scale != SCALE or x.dtype.kind != "f":
         return False
     return bool(((x >= 0) & (x <= 1)).all()) and bool((x % 1 != 0).any())
 
 
-def _source(name: str) -> _Source:
+def _source(name: str) -> _Input:
     if name == STDIN:
-        return _Source(name, "stream")
+        return _Input(name, "stream")
     path = Path(name).expanduser()
     suffix = path.suffix.lower()
     try:
@@ -77,23 +77,23 @@ def _source(name: str) -> _Source:
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
     if stat.S_ISDIR(mode):
-        return _Source(name, "folder")
+        return _Input(name, "folder")
     if stat.S_ISFIFO(mode):
-        return _Source(name, "stream")
+        return _Input(name, "stream")
     if suffix in SUFFIXES:
-        return _Source(name, "image")
+        return _Input(name, "image")
     if suffix in ARRAYS:
-        return _Source(name, suffix)
+        return _Input(name, suffix)
     raise DataError(
         f"{name}: not a kind of input that is known; there are {', '.join((*ARRAYS, *SUFFIXES))}, - (stdin)"
     )
 
 
 def _chunks(
-    sources: Sequence[_Source], shape: Shape, form: ImageForm | None, stdin: "BufferedReader[Any]"
+    sources: Sequence[_Input], shape: Shape, form: ImageForm | None, stdin: "BufferedReader[Any]"
 ) -> Iterator[Chunk]:
-    for pictures, group in groupby(sources, lambda source: source.pictures):
-        if pictures:
+    for plots, group in groupby(sources, lambda source: source.plots):
+        if plots:
             assert form is not None
             for paths, x in read_images(_images(group), form):
                 yield Chunk([str(path) for path in paths], [None] * len(paths), x)
@@ -102,7 +102,7 @@ def _chunks(
                 yield from _numbered(source.name, _arrays(source, shape, stdin))
 
 
-def _images(sources: Iterator[_Source]) -> Iterator[Path]:
+def _images(sources: Iterator[_Input]) -> Iterator[Path]:
     for source in sources:
         yield from images_in(source.path) if source.kind == "folder" else (source.path,)
 
@@ -114,7 +114,7 @@ def _numbered(name: str, arrays: Iterator[Array]) -> Iterator[Chunk]:
         first += len(x)
 
 
-def _arrays(source: _Source, shape: Shape, stdin: "BufferedReader[Any]") -> Iterator[Array]:
+def _arrays(source: _Input, shape: Shape, stdin: "BufferedReader[Any]") -> Iterator[Array]:
     if source.kind == ".npz":
         yield from read_npz(source.path, shape)
     elif source.name == STDIN:

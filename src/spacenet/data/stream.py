@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spacenet.data.dataset import Dataset
-from spacenet.data.preprocessing import Constants, Normalisation
+from spacenet.data.preprocessing import Normalization, NormalizationSpec
 from spacenet.errors import DataError, SettingsError
 from spacenet.option_types import OptionalInt, OptionalPath, OptionalText
 
@@ -71,7 +71,7 @@ class Samples:
         return len(self.y)
 
 
-class Source(Protocol):
+class SampleSource(Protocol):
     """Where a task's samples come from: a stream, or whoever has them at hand."""
 
     def samples(self, task: "Task", *, train: bool) -> Samples: ...
@@ -84,7 +84,7 @@ class Task:
     index: int
     labels: tuple[object, ...]
     classes: range
-    source: Source
+    source: SampleSource
 
     @cached_property
     def train(self) -> Samples:
@@ -146,14 +146,14 @@ class Stream(Sequence[Task]):
         rows = np.flatnonzero(np.isin(y, np.array(task.labels, dtype=y.dtype)))
         numbers = dict(zip(task.labels, task.classes, strict=True))
         classes = torch.tensor([numbers[label] for label in y[rows].tolist()], dtype=torch.long)
-        return Samples(self.normalisation(x[rows]), classes)
+        return Samples(self.normalization(x[rows]), classes)
 
     @cached_property
-    def normalisation(self) -> Normalisation:
+    def normalization(self) -> Normalization:
         """What is done to the inputs of all tasks."""
         data, y = self.dataset, self.dataset.y_train
         first = data.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))]
-        return Normalisation.fitted(first, Constants(data.scale, data.mean, data.std, self.centering))
+        return Normalization.fit(first, NormalizationSpec(data.scale, data.mean, data.std, self.centering))
 
 
 def cut_classes(dataset: Dataset, settings: StreamSettings, classes_per_task: int) -> Cut:

@@ -5,7 +5,7 @@ from spacenet.data.readers import load_dataset
 from spacenet.data.stream import Samples, Stream, StreamSettings, Task, cut_classes
 from spacenet.errors import SettingsError
 
-__all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamSettings", "Task", "make_stream"]
+__all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamSettings", "Task", "build_stream"]
 
 STREAMS = {
     "split-digits": ("digits", 2),
@@ -21,7 +21,7 @@ NPZ = "npz"
 """The name of a stream made from the user's own file."""
 
 
-def make_stream(name: str, settings: StreamSettings | None = None) -> Stream:
+def build_stream(name: str, settings: StreamSettings | None = None) -> Stream:
     """The stream of this name, cut as the settings say."""
     settings = settings or StreamSettings()
     if settings.npz is not None:

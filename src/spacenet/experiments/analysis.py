@@ -10,8 +10,8 @@ from torch import Tensor
 
 from spacenet.data.stream import Samples, Task
 from spacenet.experiments.metrics import accuracies
-from spacenet.methods.base import Method, in_parts
-from spacenet.methods.density.densities import Kept
+from spacenet.methods.base import Method, map_batches
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.density.statistics import floats_of
 from spacenet.utils.files import load_tensors, save_tensors
 from spacenet.utils.tensors import in_section, section
@@ -26,7 +26,7 @@ MOST_STEPS = 8
 
 
 @dataclass(frozen=True)
-class Thinner:
+class Truncated:
     """What would have come of keeping fewer directions of each Gaussian that describes a class."""
 
     directions: int
@@ -46,13 +46,13 @@ class Analysis:
     """For each hidden layer (samples, units), after the first task, to test samples of two of its classes."""
     labels: tuple[str, ...]
     """The label of each of those samples."""
-    kept: Kept | None = None
+    kept: ClassMemory | None = None
     """What was kept of each class, of methods that describe classes."""
-    thinner: tuple[Thinner, ...] = ()
+    truncate: tuple[Truncated, ...] = ()
     """What would have come of keeping less, from the fewest directions to all that were kept."""
 
 
-def keep_activations(folder: Path, method: Method, task: Task) -> None:
+def save_activations(folder: Path, method: Method, task: Task) -> None:
     """Note what the units answer to samples of two classes of the task that was learned first."""
     chosen = task.classes[:CLASSES]
     rows = torch.cat([(task.test.y == number).nonzero().flatten()[:SAMPLES_PER_CLASS] for number in chosen])
@@ -62,7 +62,7 @@ def keep_activations(folder: Path, method: Method, task: Task) -> None:
     save_tensors(folder / ANALYSIS, tensors, {"labels": labels if tensors else []})
 
 
-def keep_confusion(folder: Path, method: Method, tasks: Sequence[Task]) -> None:
+def save_confusion(folder: Path, method: Method, tasks: Sequence[Task]) -> None:
     """Note which class is taken for which after the last task."""
     tensors, facts = _load(folder)
     classes = sum(len(task.classes) for task in tasks)
@@ -75,18 +75,18 @@ def keep_confusion(folder: Path, method: Method, tasks: Sequence[Task]) -> None:
     save_tensors(folder / ANALYSIS, tensors, facts)
 
 
-def keep_thinner(folder: Path, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
+def keep_truncated(folder: Path, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
     """Note what is kept of each class, and how well tasks would be known with less of it. Nothing is trained again."""
-    kept = method.kept_of_classes(input_shape) if tasks else None
+    kept = method.class_memory(input_shape) if tasks else None
     if kept is None:
         return
     tests = _some([task.test for task in tasks])
     x, classes = torch.cat([test.x for test in tests]), [task.classes for task in tasks]
     found = []
     for directions in ladder(kept.directions):
-        right, _ = accuracies(in_parts(method.thinner(directions), x, method.device), tests, classes)
+        right, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
         floats = floats_of(kept.gaussians, directions, kept.dimensions)
-        found.append(Thinner(directions, floats, sum(right) / len(right)))
+        found.append(Truncated(directions, floats, sum(right) / len(right)))
     tensors, facts = _load(folder)
     noted = {"kept": asdict(kept), "thinner": [asdict(each) for each in found]}
     save_tensors(folder / ANALYSIS, tensors, {**facts, **noted})
@@ -111,9 +111,9 @@ def load_analysis(folder: Path) -> Analysis:
     """What was kept of the run in a folder; nothing, if it is of a time before this was done."""
     tensors, facts = _load(folder)
     activations = {name: values.float() for name, values in section(tensors, "activations").items()}
-    kept = Kept(**facts["kept"]) if "kept" in facts else None
-    thinner = tuple(Thinner(**each) for each in facts.get("thinner", ()))
-    return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]), kept, thinner)
+    kept = ClassMemory(**facts["kept"]) if "kept" in facts else None
+    truncate = tuple(Truncated(**each) for each in facts.get("thinner", ()))
+    return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]), kept, truncate)
 
 
 def _load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.errors import SpacenetError
-from spacenet.experiments.callbacks import LineWatch, LogWatch, Watch, print_line
-from spacenet.experiments.engines import EngineSettings, WorkersDied, spread
+from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger, print_line
+from spacenet.experiments.engines import EngineSettings, WorkersDied, run_parallel
 from spacenet.experiments.launch import launch
 from spacenet.experiments.run import LOG, Run, load_config, load_metrics
 from spacenet.training.hardware import Hardware, find_hardware
@@ -33,7 +33,7 @@ def usual_workers(folder: Path) -> int:
     return 2 if on_gpu else max(1, (os.cpu_count() or 1) // (training.devices * training.threads))
 
 
-def execute(folder: Path, watches: Sequence[Watch] = ()) -> Outcome:
+def execute(folder: Path, callbacks: Sequence[Callback] = ()) -> Outcome:
     """Run, or go on with, what a folder holds. A finished run is not repeated."""
     try:
         metrics = load_metrics(folder)
@@ -41,26 +41,26 @@ def execute(folder: Path, watches: Sequence[Watch] = ()) -> Outcome:
             return Outcome(folder, metrics)
         training = load_config(folder).training
         if training.devices > 1:
-            return launch(training, _in_process, folder, bool(watches))
+            return launch(training, _in_process, folder, bool(callbacks))
     except SpacenetError as error:
         return Outcome(folder, load_metrics(folder), str(error), error.exit_code)
-    return _attempt(folder, watches)
+    return _attempt(folder, callbacks)
 
 
-def _attempt(folder: Path, watches: Sequence[Watch], hardware: Hardware | None = None) -> Outcome:
+def _attempt(folder: Path, callbacks: Sequence[Callback], hardware: Hardware | None = None) -> Outcome:
     try:
-        return Outcome(folder, Run(folder, watches, hardware).execute())
+        return Outcome(folder, Run(folder, callbacks, hardware).execute())
     except SpacenetError as error:
         return Outcome(folder, load_metrics(folder), str(error), error.exit_code)
     except Exception as error:  # a fault of ours or of a method from outside: the other runs go on
-        LogWatch(folder / LOG).write(traceback.format_exc())
+        FileLogger(folder / LOG).write(traceback.format_exc())
         reason = f"{type(error).__name__}: {error} (a fault in the program; {folder / LOG} says where)"
         return Outcome(folder, load_metrics(folder), reason, 1)
 
 
 def _in_process(hardware: Hardware, folder: Path, shown: bool) -> Outcome:
     """One of several processes that share a run. A bar cannot be handed over to it, so it prints lines."""
-    return _attempt(folder, [LineWatch(print_line)] if shown else [], hardware)
+    return _attempt(folder, [LineLogger(print_line)] if shown else [], hardware)
 
 
 def in_this_process(folders: Sequence[Path], engine: EngineSettings) -> bool:
@@ -73,22 +73,22 @@ def _workers(folders: Sequence[Path], engine: EngineSettings) -> int:
 
 
 def execute_all(
-    folders: Sequence[Path], engine: EngineSettings, watch: Callable[[Path], Sequence[Watch]] = lambda folder: ()
+    folders: Sequence[Path], engine: EngineSettings, callback: Callable[[Path], Sequence[Callback]] = lambda folder: ()
 ) -> Iterator[Outcome]:
     """Run all of them and yield each outcome as it comes. A run without a result says why.
 
-    Runs in this process are watched by what `watch` gives for their folder.
+    Runs in this process are watched by what `callback` gives for their folder.
     """
     if not folders:
         return
     if in_this_process(folders, engine):
-        yield from (execute(folder, watch(folder)) for folder in folders)
+        yield from (execute(folder, callback(folder)) for folder in folders)
         return
     if engine.engine == "local":
         engine = dataclasses.replace(engine, workers=_workers(folders, engine))
     left = set(folders)
     try:
-        for outcome in spread(execute, folders, engine):
+        for outcome in run_parallel(execute, folders, engine):
             left.discard(outcome.folder)
             yield outcome
     except WorkersDied as error:

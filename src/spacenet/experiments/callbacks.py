@@ -25,7 +25,7 @@ def print_line(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-class Watch:
+class Callback:
     """Is told what happens in a run. The base class looks away."""
 
     def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None: ...
@@ -42,7 +42,7 @@ class Watch:
         """Called when the run is over, however it ended."""
 
 
-class LineWatch(Watch):
+class LineLogger(Callback):
     """Writes a line for each thing that happens; epochs that follow each other too fast are passed over."""
 
     def __init__(self, write: Callable[[str], None], seconds_between_epochs: float = 0.0) -> None:
@@ -97,7 +97,7 @@ class LineWatch(Watch):
             self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:.2f}  {metrics['seconds']:.1f} s")
 
 
-class LogWatch(LineWatch):
+class FileLogger(LineLogger):
     """Keeps the lines in a file, with the time of day."""
 
     def __init__(self, path: Path) -> None:
@@ -109,7 +109,7 @@ class LogWatch(LineWatch):
             file.write(f"{datetime.now():%Y-%m-%d %H:%M:%S}  {line}\n")
 
 
-class BarWatch(LineWatch):
+class ProgressBar(LineLogger):
     """A live bar for the whole run, and a line that stays for each task learned."""
 
     def __init__(self, console: Console) -> None:

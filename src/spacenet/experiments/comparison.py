@@ -15,7 +15,7 @@ from spacenet.config.run import RunConfig, read_toml
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome
 from spacenet.experiments.run import CONFIG, check, create_folder, load_config
-from spacenet.methods import method_named, method_names
+from spacenet.methods import get_method, method_names
 
 ALL = "all"
 REFERENCE = "naive"
@@ -24,14 +24,14 @@ METHODS_SECTION = "methods"
 
 
 @dataclass(frozen=True)
-class Spread:
+class MeanStd:
     """A figure's mean and standard deviation over the seeds."""
 
     mean: float
     sd: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
+    def of(cls, values: Sequence[float]) -> "MeanStd":
         return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
 
 
@@ -42,9 +42,9 @@ class Row:
     strategy: str
     method: str
     seeds: int
-    acc: Spread
-    bwt: Spread
-    told: Spread
+    acc: MeanStd
+    bwt: MeanStd
+    task_il_acc: MeanStd
     """ACC if the task were told."""
     parameters: int
     extra_bytes: int
@@ -62,7 +62,7 @@ def chosen_methods(text: str) -> list[str]:
     if not names:
         raise SettingsError(f"methods: none are named; there are {', '.join(method_names())}, or all")
     for name in names:
-        method_named(name)
+        get_method(name)
     return list(dict.fromkeys(names))
 
 
@@ -79,12 +79,12 @@ def configs(
     methods: Iterable[str],
     settings: Mapping[str, Any],
     over: Mapping[str, Any],
-    variant: str | None = None,
+    preset_name: str | None = None,
 ) -> dict[str, RunConfig]:
     """Each method's config: its preset, then what the file says for all and for it, then `over`."""
     common = {key: value for key, value in settings.items() if key != METHODS_SECTION}
     own = settings.get(METHODS_SECTION, {})
-    return {name: preset(stream, name, common, own.get(name, {}), over, variant=variant) for name in methods}
+    return {name: preset(stream, name, common, own.get(name, {}), over, preset_name=preset_name) for name in methods}
 
 
 def prepare(configs: Mapping[str, RunConfig], seeds: Sequence[int], folder: Path) -> tuple[dict[Path, str], list[str]]:
@@ -148,12 +148,12 @@ def rows(outcomes: Iterable[Outcome]) -> list[Row]:
 def _row(name: str, runs: Sequence[dict[str, Any]], reference: float | None) -> Row:
     seconds = mean(m["seconds"] for m in runs)
     return Row(
-        strategy=method_named(name).strategy,
+        strategy=get_method(name).strategy,
         method=name,
         seeds=len(runs),
-        acc=Spread.of([m["acc"] for m in runs]),
-        bwt=Spread.of([m["bwt"] for m in runs]),
-        told=Spread.of([m["task_incremental"]["acc"] for m in runs]),
+        acc=MeanStd.of([m["acc"] for m in runs]),
+        bwt=MeanStd.of([m["bwt"] for m in runs]),
+        task_il_acc=MeanStd.of([m["task_incremental"]["acc"] for m in runs]),
         parameters=round(mean(m["parameters"] for m in runs)),
         extra_bytes=round(mean(m["extra_bytes"] for m in runs)),
         images=round(mean(m["images_kept"] for m in runs)),

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.option_types import OptionalInt, OptionalText
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 TRIES = 3
 PATIENCE = 10
@@ -49,7 +49,7 @@ class WorkersDied(SpacenetError):
     exit_code = 1
 
 
-def spread(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineSettings) -> Iterator[Result]:
+def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineSettings) -> Iterator[Result]:
     """Do the work for every item and yield results as they come. `work` must not raise; it may be called again.
 
     Raises `WorkersDied` if that does not help.
@@ -102,7 +102,7 @@ def _connected(engine: EngineSettings) -> Iterator[dict[str, Any]]:
 
 
 def _dask(address: str) -> AbstractContextManager[Any]:
-    library = need("engine", "dask", "distributed")
+    library = require_extra("engine", "dask", "distributed")
     try:
         client: AbstractContextManager[Any] = library.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:
@@ -112,12 +112,12 @@ def _dask(address: str) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _ray(address: str) -> Iterator[None]:
-    library = need("engine", "ray", "ray")
+    library = require_extra("engine", "ray", "ray")
     try:
         library.init(address=address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise SettingsError(f"address: no Ray cluster answers at {address}: {error}") from error
-    need("engine", "ray", "ray.util.joblib").register_ray()
+    require_extra("engine", "ray", "ray.util.joblib").register_ray()
     try:
         yield
     finally:

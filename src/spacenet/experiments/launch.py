@@ -15,7 +15,7 @@ import torch
 from spacenet.config.training import TrainingSettings
 from spacenet.errors import SettingsError
 from spacenet.training.hardware import find_hardware
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 Result = TypeVar("Result")
 
@@ -54,5 +54,5 @@ def _in_process(
 
 
 def _fabric() -> Any:
-    need("devices", "distributed", "lightning_fabric.strategies", "lightning.fabric.strategies")
-    return need("devices", "distributed", "lightning_fabric", "lightning.fabric")
+    require_extra("devices", "distributed", "lightning_fabric.strategies", "lightning.fabric.strategies")
+    return require_extra("devices", "distributed", "lightning_fabric", "lightning.fabric")

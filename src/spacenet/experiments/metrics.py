@@ -48,12 +48,12 @@ def accuracies(output: Tensor, tests: list[Samples], classes: list[range]) -> tu
 
     `output` has one row per sample of all `tests` and one column per class seen. A task not yet seen scores 0.
     """
-    free, restricted = [], []
+    free, task_il = [], []
     for part, test, own in zip(output.split([len(test) for test in tests]), tests, classes, strict=True):
         seen = own.stop <= output.shape[1]
         free.append(_percent(part.argmax(1), test.y) if output.shape[1] else 0.0)
-        restricted.append(_percent(part[:, own.start : own.stop].argmax(1) + own.start, test.y) if seen else 0.0)
-    return free, restricted
+        task_il.append(_percent(part[:, own.start : own.stop].argmax(1) + own.start, test.y) if seen else 0.0)
+    return free, task_il
 
 
 def _percent(predicted: Tensor, truth: Tensor) -> float:

@@ -10,7 +10,7 @@ import torch
 from spacenet import __version__
 from spacenet.config.run import RunConfig
 from spacenet.experiments.metrics import Matrix, scores
-from spacenet.methods.base import Layer
+from spacenet.methods.base import LayerUsage
 
 
 @dataclass
@@ -22,7 +22,7 @@ class TaskRecord:
     seconds: float = 0.0
     epochs: list[dict[str, float]] = field(default_factory=list)
     accuracy: float = 0.0
-    layers: list[Layer] = field(default_factory=list)
+    layers: list[LayerUsage] = field(default_factory=list)
     bytes_kept: int = 0
     extra_bytes: int = 0
     images_kept: int = 0
@@ -43,7 +43,7 @@ class Record:
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> "Record":
         """Take back what `dataclasses.asdict` gave."""
-        tasks = [TaskRecord(**{**t, "layers": [Layer(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
+        tasks = [TaskRecord(**{**t, "layers": [LayerUsage(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
         return cls(facts["untrained"], facts["matrix"], facts["task_incremental"], tasks)
 
     def metrics(self, config: RunConfig, hardware: str, stopped: str | None = None) -> dict[str, Any]:
@@ -61,11 +61,11 @@ class Record:
             "hardware": hardware,
         }
         if done:
-            restricted = scores(self.task_incremental, self.untrained)
+            task_il = scores(self.task_incremental, self.untrained)
             metrics |= asdict(scores(self.matrix, self.untrained))
             metrics |= {
                 "matrix": self.matrix,
-                "task_incremental": {"acc": restricted.acc, "bwt": restricted.bwt, "matrix": self.task_incremental},
+                "task_incremental": {"acc": task_il.acc, "bwt": task_il.bwt, "matrix": self.task_incremental},
                 "connections": sum(layer.connections for layer in done[-1].layers),
                 "parameters": done[-1].parameters,
                 "bytes_kept": done[-1].bytes_kept,

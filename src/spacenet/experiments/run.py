@@ -15,13 +15,13 @@ import torch
 from torch.optim import Optimizer
 
 from spacenet.config.run import RunConfig, from_mapping, read_toml, to_toml
-from spacenet.data.streams import Stream, make_stream
+from spacenet.data.streams import Stream, build_stream
 from spacenet.errors import RunError, SpaceFull
-from spacenet.experiments.analysis import keep_activations, keep_confusion, keep_thinner
-from spacenet.experiments.callbacks import LogWatch, Watch
+from spacenet.experiments.analysis import keep_truncated, save_activations, save_confusion
+from spacenet.experiments.callbacks import Callback, FileLogger
 from spacenet.experiments.metrics import accuracies
 from spacenet.experiments.record import Record, TaskRecord
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import save_model
@@ -44,11 +44,11 @@ def check(config: RunConfig) -> None:
 
 
 def _prepare(config: RunConfig, device: torch.device) -> tuple[Stream, Method, list[str]]:
-    stream = make_stream(config.stream, config.data)
+    stream = build_stream(config.stream, config.data)
     blueprint = build_net(config.net, stream.input_shape)
     if config.training.augment != "none":
         check_images(stream.input_shape)
-    method = method_named(config.method)(blueprint, config.options, config.seed, device)
+    method = get_method(config.method)(blueprint, config.options, config.seed, device)
     return stream, method, method.check(stream)
 
 
@@ -76,12 +76,12 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
 class Run:
     """A run in its folder, at the point where it stopped last."""
 
-    def __init__(self, folder: Path, watches: Sequence[Watch] = (), hardware: Hardware | None = None) -> None:
+    def __init__(self, folder: Path, callbacks: Sequence[Callback] = (), hardware: Hardware | None = None) -> None:
         """`hardware` is given where several processes share the run; only the one that leads writes and watches."""
         self.folder, self.config = folder, load_config(folder)
         torch.set_num_threads(self.config.training.threads)
         self.hardware = hardware or find_hardware(self.config.training)
-        self.watches = [*watches, LogWatch(folder / LOG)] if self.hardware.leads else []
+        self.callbacks = [*callbacks, FileLogger(folder / LOG)] if self.hardware.leads else []
         self.stream, self.method, self.warnings = _prepare(self.config, self.hardware.device)
         self.tests = [task.test for task in self.stream]
         self.test_x = torch.cat([test.x for test in self.tests]).to(self.hardware.device)
@@ -94,7 +94,7 @@ class Run:
 
     def execute(self) -> dict[str, Any]:
         """Learn what is still to be learned; returns the metrics."""
-        self._tell(lambda watch: watch.begin(self.config, self.stream, len(self.record.matrix), self.warnings))
+        self._tell(lambda callback: callback.begin(self.config, self.stream, len(self.record.matrix), self.warnings))
         try:
             for index in range(len(self.record.matrix), len(self.stream)):
                 self._learn(index)
@@ -104,7 +104,7 @@ class Run:
             self._finish(stopped=f"task {len(self.record.matrix) + 1} was not learned: {full}")
             raise
         finally:
-            self._tell(lambda watch: watch.close())
+            self._tell(lambda callback: callback.close())
         if self.hardware.leads:
             (self.folder / STATE).unlink(missing_ok=True)
         return metrics
@@ -117,14 +117,14 @@ class Run:
         before = current.seconds
 
         def on_batch(done: int, total: int) -> None:
-            for watch in self.watches:
-                watch.batch(index, done, total)
+            for callback in self.callbacks:
+                callback.batch(index, done, total)
 
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
             current.seconds = before + time.perf_counter() - began
             notes = self.method.epoch_notes()
             current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **notes})
-            self._tell(lambda watch: watch.epoch(epoch))
+            self._tell(lambda callback: callback.epoch(epoch))
             self._save(epoch.epoch + 1, optimizer)
 
         learn_task(
@@ -137,19 +137,19 @@ class Run:
             on_epoch=on_epoch,
         )
         self.start = None
-        row, restricted = self._evaluate(index + 1)
+        row, task_il = self._evaluate(index + 1)
         self.record.matrix.append(row)
-        self.record.task_incremental.append(restricted)
+        self.record.task_incremental.append(task_il)
         current.accuracy, current.layers = row[index], self.method.layers()
         current.bytes_kept, current.extra_bytes = self.method.bytes_kept(), self.method.extra_bytes()
         current.images_kept, current.parameters = len(self.method.memory), self.method.parameters_kept()
-        planned = {population.name: population.size for population in self.method.blueprint.hidden}
+        planned = {layer.name: layer.size for layer in self.method.blueprint.hidden}
         current.units_added = sum(layer.units - planned.get(layer.name, layer.units) for layer in current.layers)
         current.seconds = before + time.perf_counter() - began
         if index == 0 and self.hardware.leads:
-            keep_activations(self.folder, self.method, task)
+            save_activations(self.folder, self.method, task)
         self._save()
-        self._tell(lambda watch: watch.task(self.record))
+        self._tell(lambda callback: callback.task(self.record))
 
     def _evaluate(self, learned: int) -> tuple[list[float], list[float]]:
         """Accuracy on each task after so many were learned. Those to come score 0: nobody can name their classes."""
@@ -158,8 +158,8 @@ class Run:
             return to_come, to_come
         tests = self.tests[:learned]
         output = self.method.predict_all(self.test_x[: sum(map(len, tests))])
-        free, restricted = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
-        return free + to_come, restricted + to_come
+        free, task_il = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
+        return free + to_come, task_il + to_come
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
         """Save the state; an optimiser is given in the middle of a task."""
@@ -189,10 +189,10 @@ class Run:
             return metrics
         self._save_model(metrics)
         learned = self.stream[: len(self.record.matrix)]
-        keep_confusion(self.folder, self.method, learned)
-        keep_thinner(self.folder, self.method, learned, self.stream.input_shape)
+        save_confusion(self.folder, self.method, learned)
+        keep_truncated(self.folder, self.method, learned, self.stream.input_shape)
         save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
-        self._tell(lambda watch: watch.end(metrics))
+        self._tell(lambda callback: callback.end(metrics))
         return metrics
 
     def _save_model(self, metrics: dict[str, Any]) -> None:
@@ -205,8 +205,8 @@ class Run:
         recipe = Recipe(config.method, config.seed, config.net, anywhere, method.settings, self.stream.input_shape)
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
         tasks = [tuple(labels) for labels in learned]
-        save_model(self.folder / MODEL, Model.of(recipe, method, self.stream.normalisation, tasks, measured))
+        save_model(self.folder / MODEL, Model.of(recipe, method, self.stream.normalization, tasks, measured))
 
-    def _tell(self, event: Callable[[Watch], None]) -> None:
-        for watch in self.watches:
-            event(watch)
+    def _tell(self, event: Callable[[Callback], None]) -> None:
+        for callback in self.callbacks:
+            event(callback)

@@ -17,12 +17,12 @@ from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome
 from spacenet.experiments.run import CONFIG, create_folder
-from spacenet.methods import method_named
-from spacenet.utils.extras import need
+from spacenet.methods import get_method
+from spacenet.utils.extras import require_extra
 
 JOURNAL, BEST = "journal.log", "best.toml"
 Search = Literal["random", "tpe"]
-Values = Mapping[str, Any]
+TrialValues = Mapping[str, Any]
 """What a trial tries: section.setting → value."""
 
 
@@ -31,7 +31,7 @@ class Trial:
     """What is tried, and its score: the mean ACC over its seeds in percent; None while it is open or if it failed."""
 
     number: int
-    values: Values
+    values: TrialValues
     score: float | None = None
 
 
@@ -43,16 +43,16 @@ class Sweep:
     ) -> None:
         self.folder, self.base, self.stream, self.method = folder, base, stream, method
         self.search, self.seed, self.seeds = search, seed, seeds
-        self.ranges = method_named(method).ranges
+        self.ranges = get_method(method).ranges
         if not self.ranges:
             raise SettingsError(f"method: {method} declares no ranges to search")
-        self._optuna = need("sweep", "sweep", "optuna")
+        self._optuna = require_extra("sweep", "sweep", "optuna")
         self._study = self._open()
 
     def _open(self) -> Any:
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
         self.folder.mkdir(parents=True, exist_ok=True)
-        journal = need("sweep", "sweep", "optuna.storages.journal")
+        journal = require_extra("sweep", "sweep", "optuna.storages.journal")
         storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
         study = self._optuna.create_study(
             storage=storage, study_name="sweep", direction="maximize", load_if_exists=True
@@ -106,12 +106,12 @@ class Sweep:
         values = {key: _draw(trial, key, range_) for key, range_ in self.ranges.items()}
         return Trial(trial.number, values)
 
-    def plain(self, values: Values) -> Values:
+    def plain(self, values: TrialValues) -> TrialValues:
         """The values themselves, where the journal holds their numbers."""
         ranges = self.ranges
         return {k: r.values[v] if isinstance(r := ranges[k], Among) else v for k, v in values.items()}
 
-    def config(self, values: Values, **over: Any) -> RunConfig:
+    def config(self, values: TrialValues, **over: Any) -> RunConfig:
         """The config that these values give."""
         tried: dict[str, dict[str, Any]] = {}
         for key, value in self.plain(values).items():

@@ -69,7 +69,7 @@ def method_names() -> list[str]:
     return [*METHODS, *(name for name in _from_outside() if name not in METHODS)]
 
 
-def method_named(name: str) -> type[Method]:
+def get_method(name: str) -> type[Method]:
     if name in METHODS:
         return METHODS[name]
     outside = _from_outside()

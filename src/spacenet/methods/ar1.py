@@ -14,7 +14,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.quadratic_penalty import Penalised, Penalty, trained
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
 from spacenet.space.blueprint import CPU, Blueprint
 
 
@@ -37,7 +37,7 @@ class AR1Settings(MethodSettings):
                 raise SettingsError(f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need more than 0)")
 
 
-class AR1(Penalised, ConsolidatedOutputs):
+class AR1(QuadraticPenalty, ConsolidatedOutputs):
     """The outputs of each task are trained from zero and kept; below them, λ Σ F (θ − θ̂)² is added to the loss."""
 
     name = "ar1"

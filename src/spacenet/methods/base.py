@@ -25,7 +25,7 @@ from torch.optim import Optimizer
 
 from spacenet.config.ranges import Between, Range
 from spacenet.data.stream import Samples, Stream, Task
-from spacenet.methods.density.densities import Kept
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.predictor import Predictor
@@ -59,8 +59,8 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """What one layer (a population of units) holds."""
+class LayerUsage:
+    """What one layer (a layer of units) holds."""
 
     name: str
     units: int
@@ -71,7 +71,7 @@ class Layer:
     """Connections that lead into the layer."""
 
 
-def in_parts(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
+def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
     """What a function gives for any number of samples, in bounded memory; computed on the device, kept off it."""
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
@@ -91,7 +91,7 @@ class Method(ABC):
     """For each stream, or for `ANY` of them, what differs from the stream's settings: {"training": …, "options": …}."""
     ranges: ClassVar[Mapping[str, Range]] = {"training.learning_rate": Between(0.001, 0.3, log=True)}
     """What a search may vary, as section.setting: training.learning_rate, options.strength, …"""
-    steps_alike: ClassVar[bool] = True
+    cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task do the same with other numbers, so that a GPU can record one and replay it."""
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
@@ -111,7 +111,7 @@ class Method(ABC):
 
     def training_data(self, task: Task) -> Samples:
         """What the task is trained on: its own samples, and with them whatever the method remembers."""
-        return self.memory.joined(task.train)
+        return self.memory.concat(task.train)
 
     @abstractmethod
     def begin_task(self, task: Task, data: Samples) -> None:
@@ -167,14 +167,14 @@ class Method(ABC):
 
     def predict_all(self, x: Tensor) -> Tensor:
         """`predict` for any number of samples, in bounded memory."""
-        return in_parts(self.predict, x, self.device)
+        return map_batches(self.predict, x, self.device)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
         """What the units of each hidden layer answer to samples, (n, units); none where there is no one network."""
         return {}
 
     @abstractmethod
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         """What each layer holds now."""
 
     # Being saved
@@ -210,11 +210,11 @@ class Method(ABC):
 
     # Being measured
 
-    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+    def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         """What is kept of each class besides the network, of methods that describe classes."""
         return None
 
-    def thinner(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Predictor:
         """What would predict if only so many directions of each Gaussian had been kept, of such methods."""
         raise NotImplementedError(f"{self.name} describes no classes")
 

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Between
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, Layer, MethodSettings
-from spacenet.methods.shared.masked import PartlyFrozen
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings
+from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.utils.seeding import generator
 
@@ -35,7 +35,7 @@ class CLNPSettings(MethodSettings):
             raise SettingsError(f"margin: {self.margin} is not a number of percentage points (need 0 to 100)")
 
 
-class CLNP(PartlyFrozen):
+class CLNP(Masked):
     """Tasks share a network of fixed size: each may read what earlier ones use, and change only what they left free."""
 
     name = "clnp"
@@ -81,14 +81,14 @@ class CLNP(PartlyFrozen):
                 weight, taken = self.values[link.name].data, self.taken[link.target]
                 new = link.initial((weight.shape[0], weight.shape[1]), weight.shape[1], weight.shape[0], rng)
                 weight[~taken] = new[~taken].to(self.device)
-        for population in self.blueprint.hidden:
-            for key, value in population.keys().items():
-                self.values[key].data[~self.taken[population.name]] = value.initial
+        for layer in self.blueprint.hidden:
+            for key, value in layer.keys().items():
+                self.values[key].data[~self.taken[layer.name]] = value.initial
 
     def _freeze_taken(self) -> None:
         outputs = torch.arange(self.classes[-1].stop) >= self.classes[-1].start
         free = {name: ~taken for name, taken in self.taken.items()} | {self.blueprint.output.name: outputs}
-        masks = {key: free[p.name] for p in self.blueprint.populations[1:] for key in p.keys()}
+        masks = {key: free[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
         for link in self.blueprint.links:
             masks[link.name] = free[link.target].view(-1, 1, *(1 for _ in link.kernel))
         self.freeze(masks)
@@ -98,11 +98,11 @@ class CLNP(PartlyFrozen):
     def forward(self, batch: Batch) -> Tensor:
         activities = []
 
-        def tap(link: str, h: Tensor) -> None:
+        def hook(link: str, h: Tensor) -> None:
             if link in self.counted:
                 activities.append((per_unit(h) * self.counted[link]).sum())
 
-        output = self.blueprint.forward({**self.in_training(), **self.fresh}, batch.x, tap)
+        output = self.blueprint.forward({**self.in_training(), **self.uses_batch_stats}, batch.x, hook)
         self.activity = torch.stack(activities).sum()
         return output
 
@@ -140,12 +140,12 @@ class CLNP(PartlyFrozen):
         In units of the layer's mean, so that one threshold suits all layers."""
         sums: dict[str, Tensor] = {}
 
-        def tap(link: str, h: Tensor) -> None:
+        def hook(link: str, h: Tensor) -> None:
             sums[link] = sums.get(link, 0.0) + per_unit(h).cpu() * len(h)
 
         with torch.no_grad():
             for x in task.train.x.split(PREDICT_BATCH):
-                self.blueprint.forward(self.values, x.to(self.device), tap)
+                self.blueprint.forward(self.values, x.to(self.device), hook)
         readers = {name: [link.name for link in self.blueprint.links if link.source == name] for name in self.taken}
         activity = {name: torch.stack([sums[link] for link in links]).amax(0) for name, links in readers.items()}
         return {name: each / each.mean().clamp_min(1e-12) for name, each in activity.items()}
@@ -169,7 +169,7 @@ class CLNP(PartlyFrozen):
                 right += int((scores.argmax(1).cpu() == y - first).sum())
         return right / len(task.train)
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}
         return [
             replace(layer, used=taken[layer.name], reserved=taken[layer.name], unused=layer.units - taken[layer.name])

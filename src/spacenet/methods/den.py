@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 from spacenet.config.ranges import Between
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import PREDICT_BATCH, Layer, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod, front
 from spacenet.methods.shared.sparsity import connections, reached, shrink_groups
 from spacenet.space.blueprint import CPU, Blueprint
@@ -91,7 +91,7 @@ class DEN(GrowingMethod):
         super().__init__(blueprint, settings, seed, device)
         self.phase, self.phase_epochs = Phase.FIRST, 1
         self.selected: dict[str, Tensor] = {}
-        """In each population, which of the units that were there before the task are trained."""
+        """In each layer, which of the units that were there before the task are trained."""
         self.old: dict[str, Tensor] = {}
         """The hidden units' numbers before the task."""
         self.data: Samples | None = None
@@ -159,7 +159,7 @@ class DEN(GrowingMethod):
             return {}
         mine = self._mine()
         new = {name: torch.arange(len(mine[name])) >= len(old) for name, old in self.selected.items()}
-        masks = {key: mine[p.name] for p in self.blueprint.populations[1:] for key in p.keys()}
+        masks = {key: mine[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
         for link in self.blueprint.links:
             weight, targets = self.values[link.name], mine[link.target]
             within = self.phase in (Phase.RETRAIN, Phase.SPLIT) and link.source in mine
@@ -240,16 +240,16 @@ class DEN(GrowingMethod):
         for name, which in drifted.items():
             self.selected[name][which] = False  # as before the task, and they stay so
 
-    def _drift(self, population: str) -> Tensor:
+    def _drift(self, layer: str) -> Tensor:
         """How far each old unit's ingoing weights are from their old values."""
-        names = [link.name for link in self.blueprint.links if link.target == population]
+        names = [link.name for link in self.blueprint.links if link.target == layer]
         squares = [
             (front(self.values[name].data, self.old[name]) - self.old[name]).square().flatten(1).sum(1)
             for name in names
         ]
         return torch.stack(squares).sum(0).sqrt().cpu()
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         """Connections are the weights that are not zero."""
         return [
             replace(layer, connections=sum(int(connections(weight).sum()) for weight in self.into(layer.name)))

@@ -108,14 +108,14 @@ class DGR(DenseMethod):
         """Scores of the new samples; what belongs to the generated ones waits for `loss`."""
         x = self._unit(batch.x)
         if self.old is None:
-            return self.blueprint.forward({**self.values, **self.fresh}, x)
+            return self.blueprint.forward({**self.values, **self.uses_batch_stats}, x)
         classifier, dreamer = self.old
         codes = self.noise.index_select(0, batch.rows)[:, : self.settings.latent]
         with torch.no_grad():
             self.dreams = dreamer.sample(codes).float()
             made = self.dreams.view_as(x)
             self.labels = self.blueprint.forward(classifier, made).float()
-        output = self.blueprint.forward({**self.values, **self.fresh}, torch.cat([x, made]))
+        output = self.blueprint.forward({**self.values, **self.uses_batch_stats}, torch.cat([x, made]))
         self.replayed = output[len(batch.y) :]
         return output[: len(batch.y)]
 
@@ -173,7 +173,7 @@ class DGR(DenseMethod):
         if self.tasks_learned:
             self.old = (self._section(tensors, "classifier"), VAE(self._section(tensors, "dreamer")))
         self._open(data)
-        self.begin_epoch(int(tensors["epoch"]))  # settling goes on with what the last epoch drew
+        self.begin_epoch(int(tensors["epoch"]))  # bn_recalibration_epochs goes on with what the last epoch drew
 
     def _section(self, tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         return {name: value.to(self.device, copy=True) for name, value in section(tensors, prefix).items()}

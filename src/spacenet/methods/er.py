@@ -76,7 +76,7 @@ class ER(ExemplarMethod):
             return super().forward(batch)
         rows = self.partners.index_select(0, batch.rows)
         x = self.varied(rows) if self.varied is not None else self.old.x.index_select(0, rows)
-        output = self.blueprint.forward({**self.values, **self.fresh}, torch.cat([batch.x, x]))
+        output = self.blueprint.forward({**self.values, **self.uses_batch_stats}, torch.cat([batch.x, x]))
         self.replayed, self.replayed_y = output[len(batch.y) :], self.old.y.index_select(0, rows)
         return output[: len(batch.y)]
 
@@ -97,4 +97,4 @@ class ER(ExemplarMethod):
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
         self._open(data)
-        self.begin_epoch(int(tensors["epoch"]))  # settling goes on with what the last epoch drew
+        self.begin_epoch(int(tensors["epoch"]))  # bn_recalibration_epochs goes on with what the last epoch drew

@@ -13,7 +13,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
-from spacenet.methods.shared.quadratic_penalty import Penalised, Penalty, as_wide
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, as_wide
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.utils.seeding import generator
 
@@ -34,7 +34,7 @@ class EWCSettings(MethodSettings):
             raise SettingsError(f"fisher-samples: {self.fisher_samples} is too small (need 1 or more)")
 
 
-class EWC(Penalised):
+class EWC(QuadraticPenalty):
     """After each task, λ/2 Σ F (θ − θ*)² more is to be paid for leaving its solution (eq. 3).
 
     About 20 % on five tasks is right: the penalty keeps old outputs as they are, but a new class's output is raised

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Between
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, in_parts
+from spacenet.methods.base import MethodSettings, map_batches
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import CPU, Blueprint
 
@@ -99,7 +99,7 @@ class FeCAM(DenseMethod):
             super().begin_task(task, data)
 
     def end_task(self, task: Task) -> None:
-        h = in_parts(self.features, task.train.x, self.device)
+        h = map_batches(self.features, task.train.x, self.device)
         own = [h[task.train.y.cpu() == number] for number in task.classes]
         means = torch.stack([each.mean(0) for each in own])
         covariances = torch.stack([torch.cov(self._bent(each).T, correction=0) for each in own])

@@ -11,7 +11,7 @@ from spacenet.config.ranges import Between
 from spacenet.data.stream import Task
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.density import discriminant
-from spacenet.methods.density.densities import Kept
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.class_statistics import SummarySettings, fixed_kind, new_densities
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import CPU, Blueprint
@@ -52,11 +52,11 @@ class Gaussian(UntrainedMethod):
     def scores(self, values: Mapping[str, Tensor], h: Tensor) -> Tensor:
         return discriminant.scores(values, h)
 
-    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+    def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.kept(fixed_kind(self.settings.representation, input_shape), 0)
 
-    def thinner(self, directions: int) -> Predictor:
-        values = {name: value.to(self.device) for name, value in self.densities.thinner(directions).values().items()}
+    def truncate(self, directions: int) -> Predictor:
+        values = {name: value.to(self.device) for name, value in self.densities.truncate(directions).values().items()}
         return Predictor(lambda values, x: self.scores(values, self._represent(x)), values)
 
     def network(self) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
-from spacenet.methods.shared.quadratic_penalty import Penalised, Penalty
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.utils.seeding import generator
 
@@ -33,7 +33,7 @@ class MASSettings(MethodSettings):
             raise SettingsError(f"importance-samples: {self.importance_samples} is too small (need 1 or more)")
 
 
-class MAS(Penalised):
+class MAS(QuadraticPenalty):
     """λ Σ Ω (θ − θ*)² is added to the loss; Ω needs no labels.
 
     About 20 % on five tasks is right: old outputs are held, but scores of new classes are never compared with them

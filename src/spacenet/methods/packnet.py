@@ -13,8 +13,8 @@ from spacenet.config.ranges import Between, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.subnetworks import OwnNorms
-from spacenet.space.blueprint import CPU, Blueprint, Values
+from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
+from spacenet.space.blueprint import CPU, Blueprint, Params
 
 FREE = 255
 
@@ -35,7 +35,7 @@ class PackNetSettings(MethodSettings):
             raise SettingsError(f"retrain-epochs: {self.retrain_epochs} is not a part of the epochs (need 0 or more)")
 
 
-class PackNet(OwnNorms):
+class PackNet(PerTaskBatchNorm):
     """Each task trains what is free, prunes most of it and keeps the rest for good; it reads what others kept before.
 
     As published, free weights start a task at zero, and biases are the first task's. Unlike there, batch norm is each
@@ -98,7 +98,7 @@ class PackNet(OwnNorms):
             self._set(name, weight.masked_fill_(owner == FREE, 0.0))
         self._freeze_others()
 
-    def part(self, values: Values, task: int) -> dict[str, Tensor]:
+    def part(self, values: Params, task: int) -> dict[str, Tensor]:
         if task == self.tasks_learned:  # what is not its own or older is at zero
             return dict(values)
         return {**values, **{name: values[name] * (owner <= task) for name, owner in self.owner.items()}}

@@ -12,8 +12,8 @@ from spacenet.config.ranges import Among, Between, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings
-from spacenet.methods.shared.subnetworks import TaskParts
-from spacenet.space.blueprint import CPU, FRESH, Blueprint, Values
+from spacenet.methods.shared.subnetworks import Subnetworks
+from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint, Params
 from spacenet.utils.seeding import generator
 
 
@@ -25,7 +25,7 @@ class PathNetSettings(MethodSettings):
     """Modules that a layer's units are cut into."""
     active: int = 3
     """Modules of each layer that a path goes through, at most."""
-    population: int = 8
+    layer: int = 8
     """Paths that evolve. All are trained in every epoch, each on its share of the batches, and then meet in pairs."""
     refine_epochs: float = 0.25
     """Epochs after that in which the fittest path is trained alone, as a part of the planned epochs."""
@@ -35,13 +35,13 @@ class PathNetSettings(MethodSettings):
             raise SettingsError(f"modules: {self.modules} is not a number of modules (need 1 to 255)")
         if not 1 <= self.active <= self.modules:
             raise SettingsError(f"active: {self.active} of {self.modules} modules cannot be active (need 1 or more)")
-        if self.population < 2:
-            raise SettingsError(f"population: {self.population} is too small for a comparison (need 2 or more)")
+        if self.layer < 2:
+            raise SettingsError(f"layer: {self.layer} is too small for a comparison (need 2 or more)")
         if self.refine_epochs < 0.0:
             raise SettingsError(f"refine-epochs: {self.refine_epochs} is not a part of the epochs (need 0 or more)")
 
 
-class PathNet(TaskParts):
+class PathNet(Subnetworks):
     """Paths compete at learning the task; what the best one goes through is frozen, and the rest starts anew.
 
     Unlike in the published method, the modules of a layer are groups of its units that stand side by side (published:
@@ -56,15 +56,15 @@ class PathNet(TaskParts):
         "Fernando, Banarse, Blundell, Zwols, Ha, Rusu, Pritzel, Wierstra: "
         "PathNet: Evolution Channels Gradient Descent in Super Neural Networks. arXiv:1701.08734, 2017"
     )
-    settings_from = "Modules as published for MNIST; population and refining chosen here; the stream's own training."
+    settings_from = "Modules as published for MNIST; layer and refining chosen here; the stream's own training."
     Settings = PathNetSettings
     settings: PathNetSettings
     ranges: ClassVar[Mapping[str, Range]] = {
         "training.learning_rate": Between(0.01, 0.3, log=True),
         "options.active": Between(2, 6, whole=True),
-        "options.population": Among((4, 8, 16)),
+        "options.layer": Among((4, 8, 16)),
     }
-    steps_alike = False  # paths differ in width
+    cuda_graph_safe = False  # paths differ in width
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
@@ -72,7 +72,7 @@ class PathNet(TaskParts):
         """How many modules each hidden layer has: no more than units."""
         self.paths: list[Tensor] = []
         """The path of each task learned: for every hidden layer the numbers of its modules; they may repeat."""
-        self.population = torch.zeros(0)
+        self.layer = torch.zeros(0)
         self.best = torch.zeros(0)
         self.turns: list[dict[str, Tensor]] = []
         """The units of the paths that are trained in this epoch; they take turns, batch by batch."""
@@ -84,18 +84,18 @@ class PathNet(TaskParts):
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        genes = (self.settings.population, len(self.limits), self.settings.active)
+        genes = (self.settings.layer, len(self.limits), self.settings.active)
         drawn = torch.rand(*genes, generator=generator(self.seed, "paths", task.index))
-        self.population = (drawn * self.limits).to(torch.uint8)
-        self.best = self.population[0]
+        self.layer = (drawn * self.limits).to(torch.uint8)
+        self.best = self.layer[0]
         self._open()
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self.population, self.best = tensors["population"].clone(), tensors["best"].clone()
+        self.layer, self.best = tensors["layer"].clone(), tensors["best"].clone()
         self._open()
 
     def task_state(self) -> dict[str, Tensor]:
-        return {"population": self.population, "best": self.best}
+        return {"layer": self.layer, "best": self.best}
 
     def _open(self) -> None:
         """What no task's path goes through is free."""
@@ -108,7 +108,7 @@ class PathNet(TaskParts):
 
     def begin_epoch(self, epoch: int) -> None:
         evolves = epoch < self.planned
-        self._train(list(self.population) if evolves else [self.best])
+        self._train(list(self.layer) if evolves else [self.best])
 
     def _train(self, paths: list[Tensor]) -> None:
         self.turns, self.turn = [self.units_of(path) for path in paths], 0
@@ -131,9 +131,9 @@ class PathNet(TaskParts):
         if epoch >= self.planned:
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
-        self.best = self.population[fitness.argmax()].clone()
-        self.population = next_generation(
-            self.population, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
+        self.best = self.layer[fitness.argmax()].clone()
+        self.layer = next_generation(
+            self.layer, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
         )
         if last:  # what settles is the best path
             self._train([self.best])
@@ -143,9 +143,9 @@ class PathNet(TaskParts):
     def units_of(self, path: Tensor) -> dict[str, Tensor]:
         """The units that a path goes through, by hidden layer."""
         units = {}
-        for population, genes, limit in zip(self.blueprint.hidden, path, self.limits, strict=True):
-            module = torch.arange(population.size) * limit // population.size
-            units[population.name] = torch.isin(module, genes.long()).nonzero()[:, 0].to(self.device)
+        for layer, genes, limit in zip(self.blueprint.hidden, path, self.limits, strict=True):
+            module = torch.arange(layer.size) * limit // layer.size
+            units[layer.name] = torch.isin(module, genes.long()).nonzero()[:, 0].to(self.device)
         return units
 
     def used(self) -> dict[str, Tensor]:
@@ -154,14 +154,14 @@ class PathNet(TaskParts):
         names = [*inside, *(link.name for link in self.inner_links())]
         used = {name: torch.zeros_like(self.values[name], dtype=torch.bool) for name in names}
         for units in map(self.units_of, self.paths):
-            for key, population in inside.items():
-                used[key][units[population]] = True
+            for key, layer in inside.items():
+                used[key][units[layer]] = True
             for link in self.inner_links():
                 sources = units.get(link.source, torch.arange(self.blueprint.input.size, device=self.device))
                 used[link.name][units[link.target][:, None], sources] = True
         return used
 
-    def part(self, values: Values, task: int) -> dict[str, Tensor]:
+    def part(self, values: Params, task: int) -> dict[str, Tensor]:
         """The path as a network of its own: units outside of it are not there."""
         units = self.units_of(self.paths[task]) if task < self.tasks_learned else self.turns[self.turn]
         part = dict(values)
@@ -169,19 +169,19 @@ class PathNet(TaskParts):
             for axis, end in enumerate((link.target, link.source)):
                 if end in units:
                     part[link.name] = part[link.name].index_select(axis, units[end])
-        for population in self.blueprint.hidden:
-            for key in (*population.keys(), population.name + FRESH):
+        for layer in self.blueprint.hidden:
+            for key in (*layer.keys(), layer.name + BATCH_STATS):
                 if key in part and len(part[key]):
-                    part[key] = part[key].index_select(0, units[population.name])
+                    part[key] = part[key].index_select(0, units[layer.name])
         return part
 
     def forward(self, batch: Batch) -> Tensor:
-        model = self.model_of({**self.in_training(), **self.fresh}, self.tasks_learned)
+        model = self.model_of({**self.in_training(), **self.uses_batch_stats}, self.tasks_learned)
         output = self.blueprint.forward(model, batch.x)
-        for population in self.blueprint.hidden:  # batch norm changed the path's own copy of its statistics
-            for key, value in population.keys().items():
+        for layer in self.blueprint.hidden:  # batch norm changed the path's own copy of its statistics
+            for key, value in layer.keys().items():
                 if not value.trained:
-                    self.values[key].data.index_copy_(0, self.turns[self.turn][population.name], model[key])
+                    self.values[key].data.index_copy_(0, self.turns[self.turn][layer.name], model[key])
         return output
 
     def end_task(self, task: Task) -> None:
@@ -206,17 +206,17 @@ class PathNet(TaskParts):
         self.paths = list(tensors["paths"].clone()) if self.tasks_learned else []
 
 
-def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
+def next_generation(layer: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
     """Paths meet in pairs; the less fit of two is overwritten by a mutated copy of the other (at a draw, the second).
 
     Each of a path's numbers changes with a probability of one in all its numbers, by -2 to 2, round the layer's end.
     """
-    population = population.clone()
-    order = torch.randperm(len(population), generator=rng).tolist()
+    layer = layer.clone()
+    order = torch.randperm(len(layer), generator=rng).tolist()
     for pair in zip(order[::2], order[1::2], strict=False):
         winner, loser = sorted(pair, key=lambda path: -float(fitness[path]))
-        genes = population[winner].long()
+        genes = layer[winner].long()
         mutates = torch.rand(genes.shape, generator=rng) < 1 / genes.numel()
         shift = torch.randint(-2, 3, genes.shape, generator=rng)
-        population[loser] = ((genes + mutates * shift) % limits).to(population.dtype)
-    return population
+        layer[loser] = ((genes + mutates * shift) % limits).to(layer.dtype)
+    return layer

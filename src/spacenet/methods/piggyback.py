@@ -12,8 +12,8 @@ from spacenet.config.ranges import Between, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
-from spacenet.methods.shared.subnetworks import OwnNorms
-from spacenet.space.blueprint import CPU, Blueprint, Values
+from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
+from spacenet.space.blueprint import CPU, Blueprint, Params
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class PiggybackSettings(MethodSettings):
             raise SettingsError(f"initial: {self.initial} is not above the threshold {self.threshold}: all masks are 0")
 
 
-class Piggyback(OwnNorms):
+class Piggyback(PerTaskBatchNorm):
     """The first task trains the network; each later one learns which of its weights to use, and its own outputs.
 
     The published backbone has learned ImageNet; here it knows the first task alone. Its biases stay; batch
@@ -77,7 +77,7 @@ class Piggyback(OwnNorms):
         """The backbone's weights get no gradient once there are masks to learn, so the optimiser passes them over."""
         return [*super().parameters(), *self.mask_scores.values()]
 
-    def part(self, values: Values, task: int) -> dict[str, Tensor]:
+    def part(self, values: Params, task: int) -> dict[str, Tensor]:
         if task == 0:
             return dict(values)
         if task == self.tasks_learned:

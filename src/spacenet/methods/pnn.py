@@ -10,7 +10,7 @@ from torch import Tensor
 from spacenet.config.ranges import Among, Between
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Layer, MethodSettings
+from spacenet.methods.base import LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod
 from spacenet.space.blueprint import CPU, Blueprint, Link
 
@@ -54,12 +54,12 @@ Networks. arXiv:1606.04671, 2016"
 
     def __init__(self, blueprint: Blueprint, settings: PNNSettings, seed: int, device: torch.device = CPU) -> None:
         inner = tuple(replace(each, size=max(1, round(each.size * settings.column))) for each in blueprint.hidden)
-        column = replace(blueprint, populations=(blueprint.input, *inner, blueprint.output))
+        column = replace(blueprint, layers=(blueprint.input, *inner, blueprint.output))
         super().__init__(column, settings, seed, device)
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        for population in self.blueprint.hidden if self.tasks_learned else ():
-            self.add_units(population.name, population.size, f"column of {population.name}")
+        for layer in self.blueprint.hidden if self.tasks_learned else ():
+            self.add_units(layer.name, layer.size, f"column of {layer.name}")
         super().begin_task(task, data)
         for link in self.blueprint.links:
             self.values[link.name].data[~self._connected(link)] = 0.0
@@ -69,18 +69,18 @@ Networks. arXiv:1606.04671, 2016"
         self._freeze_columns()
 
     def _freeze_columns(self) -> None:
-        newest = {p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.populations}
-        free = {key: newest[p.name] for p in self.blueprint.populations for key in p.keys()}
+        newest = {p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers}
+        free = {key: newest[p.name] for p in self.blueprint.layers for key in p.keys()}
         for link in self.blueprint.links:
             free[link.name] = newest[link.target].view(-1, 1, *(1 for _ in link.kernel))
         self.freeze(free)
 
-    def _columns(self, population: str) -> Tensor:
+    def _columns(self, layer: str) -> Tensor:
         """The column of each unit; inputs stand before all of them."""
-        if population == self.blueprint.output.name:
+        if layer == self.blueprint.output.name:
             return torch.repeat_interleave(torch.tensor([len(classes) for classes in self.classes], dtype=torch.long))
-        size = next(each.size for each in self.blueprint.populations if each.name == population)
-        if population == self.blueprint.input.name:
+        size = next(each.size for each in self.blueprint.layers if each.name == layer)
+        if layer == self.blueprint.input.name:
             return torch.full((size,), -1)
         return torch.arange(max(1, len(self.classes)) * size) // size
 
@@ -88,7 +88,7 @@ Networks. arXiv:1606.04671, 2016"
         """Which connections there may be, (targets, sources): none leads back to an earlier column."""
         return self._columns(link.target)[:, None] >= self._columns(link.source)
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         into = {layer.name: 0 for layer in super().layers()}
         for link in self.blueprint.links:
             into[link.target] += int(self._connected(link).sum())

@@ -13,7 +13,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.quadratic_penalty import Penalised, Penalty, trained
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
 from spacenet.space.blueprint import CPU, Blueprint
 
 
@@ -33,7 +33,7 @@ class SISettings(MethodSettings):
             raise SettingsError(f"damping: {self.damping} is too small (need more than 0)")
 
 
-class SI(Penalised):
+class SI(QuadraticPenalty):
     """c Σ Ω (θ − θ̃)² is added to the loss (eq. 4); Ω is measured along the way while a task trains.
 
     About 20 % on five tasks is right: what is held are weights, but no old sample is there to keep the scores of new

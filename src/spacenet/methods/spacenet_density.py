@@ -16,14 +16,14 @@ from torch import Tensor
 from spacenet.config.ranges import Between, Range
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, in_parts
+from spacenet.methods.base import MethodSettings, map_batches
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.combination import combined
-from spacenet.methods.density.densities import Densities, Kept
+from spacenet.methods.density.densities import ClassMemory, Densities
 from spacenet.methods.shared.class_statistics import FIXED, Kind, SummarySettings, features, fixed_kind, new_densities
 from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.space.blueprint import CPU, Blueprint, Values
+from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack, pack
 from spacenet.space.predictor import Predictor
 from spacenet.space.view import as_of, check_unit_values, unit_values
@@ -53,8 +53,8 @@ class DensitySettings(SummarySettings, AdaptiveSettings):
         for name in ("sharpness", "network_weight"):
             value = getattr(self, name)
             if not 0.0 <= value < float("inf") or (name == "sharpness" and value == 0):
-                need = "more than 0" if name == "sharpness" else "0 or more"
-                raise SettingsError(f"{name.replace('_', '-')}: {value} is out of range (need {need})")
+                require_extra = "more than 0" if name == "sharpness" else "0 or more"
+                raise SettingsError(f"{name.replace('_', '-')}: {value} is out of range (need {require_extra})")
 
 
 class SpaceNetDensity(AdaptiveMethod):
@@ -97,11 +97,11 @@ class SpaceNetDensity(AdaptiveMethod):
             self.units = unit_values(self.ledger)
         view = self._seen()
         with torch.no_grad():
-            h = in_parts(lambda x: self._represent(view, x), task.train.x, self.device)
+            h = map_batches(lambda x: self._represent(view, x), task.train.x, self.device)
         rng = generator(self.seed, "summaries", task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
-    def _seen(self) -> Values:
+    def _seen(self) -> Params:
         """The values of the network as it stood after the first task."""
         if not self.units:
             return {}
@@ -109,7 +109,7 @@ class SpaceNetDensity(AdaptiveMethod):
             self._view = pack(as_of(self.ledger, 1, self.units), self.device)
         return self._view.values
 
-    def _represent(self, view: Values, x: Tensor) -> Tensor:
+    def _represent(self, view: Params, x: Tensor) -> Tensor:
         if self._learns_features():
             return features(self.blueprint, self.blueprint.forward, view, x)
         return FIXED[self._kind(tuple(x.shape[1:]))](x)
@@ -117,8 +117,8 @@ class SpaceNetDensity(AdaptiveMethod):
     def predictor(self) -> Predictor:
         return self._comparing(self.densities)
 
-    def thinner(self, directions: int) -> Predictor:
-        return self._comparing(self.densities.thinner(directions))
+    def truncate(self, directions: int) -> Predictor:
+        return self._comparing(self.densities.truncate(directions))
 
     def _comparing(self, summaries: Densities) -> Predictor:
         """The network, and beside it these summaries."""
@@ -128,7 +128,7 @@ class SpaceNetDensity(AdaptiveMethod):
         values = in_section("network", network.values if counts else {}) | in_section("view", self._seen())
         values |= in_section("density", {name: value.to(self.device) for name, value in known.items()})
 
-        def forward(values: Values, x: Tensor) -> Tensor:
+        def forward(values: Params, x: Tensor) -> Tensor:
             h = self._represent(section(values, "view") if self.units else {}, x)
             fit = discriminant.scores(section(values, "density"), h)
             answer = network.forward(section(values, "network"), x) if counts else None
@@ -141,7 +141,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         check_sections(extra, "density", *(["view"] if self._learns_features() else []))
-        view: Values = {}
+        view: Params = {}
         if self._learns_features():
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
@@ -149,7 +149,7 @@ class SpaceNetDensity(AdaptiveMethod):
         none = self._represent(view, torch.zeros(0, *input_shape))  # shows the dimension, and costs no memory
         self.densities.check(section(extra, "density"), sum(map(len, self.classes)), none.shape[1])
 
-    def kept_of_classes(self, input_shape: tuple[int, ...]) -> Kept | None:
+    def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.kept(self._kind(input_shape), sum(values.nbytes for values in self.units.values()))
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from spacenet import __version__
 from spacenet.config.plain import from_plain
-from spacenet.data.preprocessing import Array, Constants, Normalisation
+from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
 from spacenet.errors import ModelFileError, SpacenetError
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.encoding import EXTRA, FORMAT, Arrays, Facts, source_type
 from spacenet.model.model import Model, Recipe
@@ -29,17 +29,17 @@ SPARSEST = 256
 MAX_TASKS = np.iinfo(np.int16).max
 
 
-def decoded(text: str, arrays: Arrays) -> Model:
+def decode(text: str, arrays: Arrays) -> Model:
     """The model that a header's text and arrays describe."""
     facts = _facts(text)
     with _as_model_file_error():
         options = from_plain(_kind(facts.method).Settings, facts.options)
         _expect(len(facts.net.hidden) <= len(arrays), "more layers than it holds")
-        normalisation = _normalisation(facts, arrays)
+        normalization = _normalisation(facts, arrays)
         recipe = Recipe(facts.method, facts.seed, facts.net, facts.training, options, facts.input_shape)
         _check_sizes(recipe.blueprint(), arrays, sum(map(len, facts.tasks)))
         tasks = [tuple(task) for task in facts.tasks]
-        model = Model(recipe, Constants(facts.scale), normalisation, tasks, facts.metrics)
+        model = Model(recipe, NormalizationSpec(facts.scale), normalization, tasks, facts.metrics)
         _fill(model.method.ledger, arrays, len(tasks))
         model.method.tasks_learned = len(tasks)
         model.method.classes = [range(a, b) for a, b in pairwise(accumulate(map(len, tasks), initial=0))]
@@ -48,16 +48,16 @@ def decoded(text: str, arrays: Arrays) -> Model:
         return model
 
 
-def _normalisation(facts: Facts, arrays: Arrays) -> Normalisation:
+def _normalisation(facts: Facts, arrays: Arrays) -> Normalization:
     shape = facts.input_shape
-    mean, std = arrays.get("normalisation/mean"), arrays.get("normalisation/std")
+    mean, std = arrays.get("normalization/mean"), arrays.get("normalization/std")
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
-        raise ModelFileError("not a model that can be used: input shape and normalisation do not agree")
+        raise ModelFileError("not a model that can be used: input shape and normalization do not agree")
     for part in (mean, std):
-        _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalisation is not made of numbers")
-    _expect(mean.size > 0 and bool((std > 0).all()), "its spread is not above 0")
-    spread = torch.from_numpy(std)
-    return Normalisation(facts.scale, torch.from_numpy(mean), spread if std.shape == shape else spread[0])
+        _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
+    _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
+    scale = torch.from_numpy(std)
+    return Normalization(facts.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0])
 
 
 def _facts(text: str) -> Facts:
@@ -84,27 +84,27 @@ def _facts(text: str) -> Facts:
 
 
 def _kind(name: str) -> type[SparseMethod]:
-    kind = method_named(name)
+    kind = get_method(name)
     _expect(issubclass(kind, SparseMethod), f"learned with {name}, which keeps no space; only its run can use it")
     return kind  # type: ignore[return-value]
 
 
 def _check_sizes(blueprint: Blueprint, arrays: Arrays, outputs: int) -> None:
     """All arrays must be there with the right type and length, before anything is made of that size."""
-    names = {"normalisation/mean", "normalisation/std"}
+    names = {"normalization/mean", "normalization/std"}
     lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: outputs}
-    for population in blueprint.hidden:
-        name = f"state/{population.name}"
+    for layer in blueprint.hidden:
+        name = f"state/{layer.name}"
         names.add(name)
         state = arrays.get(name)
-        right = state is not None and state.ndim == 1 and state.dtype == np.int16 and len(state) >= population.size
+        right = state is not None and state.ndim == 1 and state.dtype == np.int16 and len(state) >= layer.size
         _expect(right, f"{name} is missing or of the wrong size")
         assert state is not None
-        lengths[population.name] = len(state)
-    for population in blueprint.populations:
-        for key in population.keys():
+        lengths[layer.name] = len(state)
+    for layer in blueprint.layers:
+        for key in layer.keys():
             names.add(f"units/{key}")
-            _expect_array(arrays, f"units/{key}", np.float32, (lengths[population.name],))
+            _expect_array(arrays, f"units/{key}", np.float32, (lengths[layer.name],))
     for link in blueprint.links:
         rows, source, value = (f"links/{link.name}/{part}" for part in ("rows", "source", "value"))
         names |= {rows, source, value}
@@ -126,15 +126,15 @@ def _expect_array(arrays: Arrays, name: str, kind: Any, shape: tuple[int, ...]) 
 
 def _fill(ledger: Ledger, arrays: Arrays, tasks: int) -> None:
     """Put into an empty ledger what the file holds, checking what a ledger must never hold."""
-    for population in ledger.blueprint.populations:
-        name = population.name
+    for layer in ledger.blueprint.layers:
+        name = layer.name
         state = arrays.get(f"state/{name}")
         if state is not None:
             _expect(bool(((state >= FREE) & (state < tasks)).all()), f"{name} is reserved by a task that is not there")
             ledger.state[name] = torch.from_numpy(state)
         elif name == ledger.blueprint.output.name:
             ledger.grow(name, len(arrays[f"units/{name}.bias"]))
-        for key, kind in population.keys().items():
+        for key, kind in layer.keys().items():
             ledger.units[key] = _finite(arrays[f"units/{key}"], key, kind)
     for link in ledger.blueprint.links:
         ledger.connections[link.name] = _connections(link, ledger, arrays, tasks)

@@ -43,11 +43,11 @@ class Facts:
     metrics: dict[str, Any] = field(default_factory=dict)
 
 
-def encoded(model: Model) -> tuple[str, Arrays]:
+def encode(model: Model) -> tuple[str, Arrays]:
     """The header's text and the arrays."""
-    if model.normalisation is None:
+    if model.normalization is None:
         raise ModelFileError("the model has learned nothing yet, there is nothing to save")
-    recipe, ledger, normalisation = model.recipe, model.method.ledger, model.normalisation
+    recipe, ledger, normalization = model.recipe, model.method.ledger, model.normalization
     facts = Facts(
         FORMAT,
         __version__,
@@ -57,14 +57,14 @@ def encoded(model: Model) -> tuple[str, Arrays]:
         recipe.training,
         to_plain(recipe.options),
         recipe.input_shape,
-        normalisation.scale,
+        normalization.scale,
         [list(task) for task in model.tasks],
         model.metrics,
     )
-    spread = normalisation.std
+    std = normalization.std
     arrays = {
-        "normalisation/mean": normalisation.mean.expand(recipe.input_shape).numpy(),
-        "normalisation/std": (spread.expand(recipe.input_shape) if spread.dim() else spread.reshape(1)).numpy(),
+        "normalization/mean": normalization.mean.expand(recipe.input_shape).numpy(),
+        "normalization/std": (std.expand(recipe.input_shape) if std.dim() else std.reshape(1)).numpy(),
     }
     arrays |= {f"state/{p.name}": ledger.state[p.name].numpy() for p in ledger.blueprint.hidden}
     arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}

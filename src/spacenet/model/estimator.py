@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spacenet.config.plain import from_plain
 from spacenet.config.training import TrainingSettings
-from spacenet.data.preprocessing import Array, Constants
+from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import SettingsError
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
@@ -48,11 +48,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Sizes of selection, reservation and connections follow from it unless they are given.
     when_full : "error" or "expand"
         What to do when the network has no room for a task: raise `SpaceFull`, or add units.
-    selected, reserved, connections, silent_outputs, unused_first, rewire_fraction : optional
+    selected, reserved, connections, phantom_classes, unused_first, rewire_fraction : optional
         What a task may use of the network, as `spacenet run --help` explains it.
     representation, components, directions, shrinkage, sharpness, network_weight : optional
         What "spacenet-density" keeps of each class and how it counts, as `spacenet run --help` explains it.
-    epochs, batch_size, learning_rate, momentum, weight_decay, optimizer, augment, settling
+    epochs, batch_size, learning_rate, momentum, weight_decay, optimizer, augment, bn_recalibration_epochs
         How a task is trained. By default as many epochs as make about 600 steps with the first task (4 to 100); the
         learning rate is 0.02 for the MLP and 0.1 for others.
     scale, mean, std, centering
@@ -93,7 +93,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         selected: Several = None,
         reserved: Several = None,
         connections: Several = None,
-        silent_outputs: int | None = None,
+        phantom_classes: int | None = None,
         unused_first: bool = True,
         rewire_fraction: float = 0.3,
         representation: Literal["auto", "inputs", "edges", "features"] | None = None,
@@ -109,7 +109,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight_decay: float = 0.0,
         optimizer: Literal["sgd", "adam"] = "sgd",
         augment: Literal["none", "crop-flip"] = "none",
-        settling: int = 1,
+        bn_recalibration_epochs: int = 1,
         scale: float | None = None,
         mean: Several = None,
         std: Several = None,
@@ -123,12 +123,12 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.method = method
         self.net, self.hidden, self.expected_tasks, self.when_full = net, hidden, expected_tasks, when_full
         self.selected, self.reserved, self.connections = selected, reserved, connections
-        self.silent_outputs, self.unused_first, self.rewire_fraction = silent_outputs, unused_first, rewire_fraction
+        self.phantom_classes, self.unused_first, self.rewire_fraction = phantom_classes, unused_first, rewire_fraction
         self.representation, self.components, self.directions = representation, components, directions
         self.shrinkage, self.sharpness, self.network_weight = shrinkage, sharpness, network_weight
         self.epochs, self.batch_size, self.learning_rate = epochs, batch_size, learning_rate
         self.momentum, self.weight_decay, self.optimizer = momentum, weight_decay, optimizer
-        self.augment, self.settling = augment, settling
+        self.augment, self.bn_recalibration_epochs = augment, bn_recalibration_epochs
         self.scale, self.mean, self.std, self.centering = scale, mean, std, centering
         self.device, self.precision, self.threads = device, precision, threads
         self.random_state, self.verbose = random_state, verbose
@@ -175,7 +175,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         options: dict[str, Any] = {
             **{key: _listed(() if value is None else value) for key, value in several.items()},
             "expected_tasks": self.expected_tasks,
-            "silent_outputs": (8 if net == MLP else 0) if self.silent_outputs is None else self.silent_outputs,
+            "phantom_classes": (8 if net == MLP else 0) if self.phantom_classes is None else self.phantom_classes,
             "unused_first": self.unused_first,
             "expand": AUTO if self.when_full == "expand" else None,
         }
@@ -200,17 +200,17 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             momentum=self.momentum,
             weight_decay=self.weight_decay,
             augment=self.augment,
-            settling=self.settling,
+            bn_recalibration_epochs=self.bn_recalibration_epochs,
             device=self.device,
             precision=self.precision,
             threads=self.threads,
         )
 
-    def _constants(self, x: Array) -> Constants:
+    def _constants(self, x: Array) -> NormalizationSpec:
         pixels = x.dtype == np.uint8
         scale = (1 / 255 if pixels else 1.0) if self.scale is None else self.scale
         each = not pixels and x.ndim == 2
-        return Constants(scale, _constant(self.mean), _constant(self.std), self.centering, each_feature=each)
+        return NormalizationSpec(scale, _constant(self.mean), _constant(self.std), self.centering, each_feature=each)
 
     # Using it
 
@@ -277,7 +277,7 @@ def load(path: str | Path) -> SpaceNetClassifier:
         selected=options.selected or None,
         reserved=options.reserved or None,
         connections=options.connections or None,
-        silent_outputs=options.silent_outputs,
+        phantom_classes=options.phantom_classes,
         unused_first=options.unused_first,
         epochs=training.epochs,
         batch_size=training.batch_size,
@@ -286,11 +286,11 @@ def load(path: str | Path) -> SpaceNetClassifier:
         weight_decay=training.weight_decay,
         optimizer=training.optimizer,
         augment=training.augment,
-        settling=training.settling,
+        bn_recalibration_epochs=training.bn_recalibration_epochs,
         device=training.device,
         precision=training.precision,
         threads=training.threads,
-        scale=model.constants.scale,
+        scale=model.normalization_spec.scale,
         random_state=recipe.seed,
         **own,
     )

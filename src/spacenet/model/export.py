@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
-from spacenet.data.preprocessing import Array, Normalisation
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.model.model import Label, Model
 from spacenet.space.predictor import Predictor
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 from spacenet.utils.files import replacing
 
 MOST_APART = 1e-4
@@ -52,12 +52,12 @@ class PackedNetwork(nn.Module):
     together: Tensor | None
     """Adds up the outputs of each class; None where each class has one."""
 
-    def __init__(self, predictor: Predictor, normalisation: Normalisation, columns: Tensor) -> None:
+    def __init__(self, predictor: Predictor, normalization: Normalization, columns: Tensor) -> None:
         """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
-        self.function, self.scale = predictor.forward, normalisation.scale
-        self.register_buffer("mean", normalisation.mean.clone())
-        self.register_buffer("std", normalisation.std.clone())
+        self.function, self.scale = predictor.forward, normalization.scale
+        self.register_buffer("mean", normalization.mean.clone())
+        self.register_buffer("std", normalization.std.clone())
         self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.values}  # torch allows no dots
         for name, value in predictor.values.items():
             self.register_buffer(self.names[name], value)
@@ -135,7 +135,7 @@ class OnnxFormat(Format):
 
     def check_libraries(self) -> None:
         for library in ("onnx", "onnxscript", "onnxruntime"):
-            need("to onnx", "export", library)
+            require_extra("to onnx", "export", library)
 
     def content(self, program: ExportedProgram, facts: Facts) -> bytes:
         written = torch.onnx.export(
@@ -149,11 +149,11 @@ class OnnxFormat(Format):
         for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
             part.ClearField("metadata_props")  # names files of the machine that it was written on
         graph.ClearField("value_info")
-        need("to onnx", "export", "onnx").helper.set_model_props(model, facts)
+        require_extra("to onnx", "export", "onnx").helper.set_model_props(model, facts)
         return bytes(model.SerializeToString())
 
     def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
-        runtime = need("to onnx", "export", "onnxruntime")
+        runtime = require_extra("to onnx", "export", "onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
         session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -169,10 +169,10 @@ def export(model: Model, path: Path, to: str) -> Exported:
         raise SettingsError(f"to: there is no format {to!r}; there are {', '.join(FORMATS)}")
     form = FORMATS[to]
     form.check_libraries()
-    if model.normalisation is None:
+    if model.normalization is None:
         raise DataError("the model has learned nothing yet, there is nothing to export")
     packed, facts = model.method.packed(), _facts(model)
-    network = PackedNetwork(model.method.predictor(), model.normalisation, model.columns())
+    network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
         with replacing(path) as beside, _quiet():
             content = form.content(_program(network, model.recipe.input_shape), facts)
@@ -233,12 +233,12 @@ def _check(model: Model, form: Format, path: Path, facts: Facts) -> float:
 
 def _inputs(model: Model) -> Iterator[Array]:
     """Raw samples as in the training data, at each batch size of the check, and empty ones."""
-    normalisation = model.normalisation
-    assert normalisation is not None
+    normalization = model.normalization
+    assert normalization is not None
     rng = np.random.default_rng(0)
     for count in CHECKED_BATCHES:
         each = rng.uniform(-SPREAD, SPREAD, (count, *model.recipe.input_shape))
-        raw = (each * normalisation.std.numpy() + normalisation.mean.numpy()) / (normalisation.scale or 1.0)
+        raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)
 

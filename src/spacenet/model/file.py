@@ -11,8 +11,8 @@ from safetensors.numpy import load, save
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
-from spacenet.model.decoding import decoded
-from spacenet.model.encoding import Arrays, encoded
+from spacenet.model.decoding import decode
+from spacenet.model.encoding import Arrays, encode
 from spacenet.model.model import Model
 from spacenet.utils.files import save_bytes
 
@@ -40,7 +40,7 @@ def load_model(path: Path) -> Model:
 
 def to_bytes(model: Model) -> bytes:
     """The content of a model's file."""
-    text, arrays = encoded(model)
+    text, arrays = encode(model)
     return bytes(save(arrays, {HEADER: f"{_checksum(text, arrays)} {text}"}))
 
 
@@ -58,7 +58,7 @@ def from_bytes(content: bytes) -> Model:
         raise ModelFileError("not a model to use; only methods with a space, such as spacenet, leave one")
     if checksum != _checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
-    return decoded(text, arrays)
+    return decode(text, arrays)
 
 
 def _content(path: Path) -> bytes:

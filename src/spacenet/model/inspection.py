@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from spacenet.config.plain import to_plain
-from spacenet.methods.density.densities import Kept
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
 from spacenet.space.ledger import FREE, Ledger
 
@@ -47,7 +47,7 @@ class TaskSpace:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class FileSizes:
     """Bytes."""
 
     file: int
@@ -70,7 +70,7 @@ class Inspection:
     net: str
     hidden: tuple[int, ...]
     input_shape: tuple[int, ...]
-    normalisation: str
+    normalization: str
     training: dict[str, Any]
     options: dict[str, Any]
     classes: list[Label]
@@ -85,9 +85,9 @@ class Inspection:
     """Numbers: more than connections where these are kernels."""
     tasks_left: int | None
     """More tasks like the last one; None where the method cannot go on without the old data."""
-    kept_of_classes: Kept | None
+    class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
-    sizes: Sizes
+    sizes: FileSizes
     measured: dict[str, float]
     """Accuracy and the like, in percent."""
     measured_on: str
@@ -104,13 +104,13 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         method=recipe.method,
         seed=recipe.seed,
         net=recipe.net.net,
-        hidden=tuple(ledger.size(population.name) for population in blueprint.hidden),
+        hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=recipe.input_shape,
-        normalisation=normalisation_words(model),
+        normalization=describe_normalization(model),
         training=to_plain(recipe.training),
         options=to_plain(recipe.options),
         classes=model.classes,
-        layers=[_layer(ledger, population.name) for population in blueprint.hidden],
+        layers=[_layer(ledger, layer.name) for layer in blueprint.hidden],
         tasks=[_task(ledger, number, classes) for number, classes in enumerate(model.tasks)],
         inputs=ledger.size(blueprint.input.name),
         inputs_used=int(ledger.used(blueprint.input.name).sum()),
@@ -119,15 +119,15 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         connections=connections,
         weights=sum(held.value.numel() for held in ledger.connections.values()),
         tasks_left=None if model.method.needs_old_data else model.space_left(),
-        kept_of_classes=model.method.kept_of_classes(recipe.input_shape),
+        class_memory=model.method.class_memory(recipe.input_shape),
         sizes=_sizes(model, file_bytes, connections),
         **_measured(model.metrics),
     )
 
 
-def normalisation_words(model: Model) -> str:
+def describe_normalization(model: Model) -> str:
     """What is done to raw values, in words."""
-    made = model.normalisation
+    made = model.normalization
     if made is None:
         return "not fitted yet"
     scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
@@ -164,17 +164,17 @@ def _several(ledger: Ledger, name: str) -> int:
 
 
 def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
-    reserved = sum(int((ledger.state[population.name] == number).sum()) for population in ledger.blueprint.hidden)
+    reserved = sum(int((ledger.state[layer.name] == number).sum()) for layer in ledger.blueprint.hidden)
     connections = sum(int((held.owner == number).sum()) for held in ledger.connections.values())
     return TaskSpace(number + 1, classes, reserved, connections)
 
 
-def _sizes(model: Model, file_bytes: int, connections: int) -> Sizes:
+def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
     ledger = model.method.ledger
     dense = sum(
         ledger.size(link.target) * ledger.size(link.source) * math.prod(link.kernel) for link in ledger.blueprint.links
     )
-    return Sizes(
+    return FileSizes(
         file_bytes,
         (file_bytes - model.method.extra_bytes()) / max(1, connections),
         packed=sum(value.nbytes for value in model.method.predictor().values.values()),

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from spacenet.config.training import TrainingSettings
-from spacenet.data.preprocessing import Array, Constants, Normalisation
+from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
-from spacenet.methods import method_named
+from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import NetSettings, build_net
@@ -31,7 +31,7 @@ Label = bool | int | float | str
 
 def method_to_use(name: str) -> type[SparseMethod]:
     """The method of a name, if models can be made with it."""
-    kind = method_named(name)
+    kind = get_method(name)
     if not issubclass(kind, SparseMethod):
         raise SettingsError(f"method: {name} keeps no space; choose spacenet, spacenet-density or static-sparse")
     return kind
@@ -64,8 +64,8 @@ class Model:
     """
 
     recipe: Recipe
-    constants: Constants = field(default_factory=Constants)
-    normalisation: Normalisation | None = None
+    normalization_spec: NormalizationSpec = field(default_factory=NormalizationSpec)
+    normalization: Normalization | None = None
     """Fitted on the first task."""
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Model:
         cls,
         recipe: Recipe,
         method: SparseMethod,
-        normalisation: Normalisation,
+        normalization: Normalization,
         tasks: Sequence[tuple[Any, ...]],
         metrics: dict[str, Any],
     ) -> "Model":
         """What a run has learned."""
-        model = cls(recipe, Constants(normalisation.scale), normalisation, list(tasks), metrics)
+        model = cls(recipe, NormalizationSpec(normalization.scale), normalization, list(tasks), metrics)
         model.method = _moved(method, recipe, CPU)
         return model
 
@@ -121,10 +121,10 @@ class Model:
         return torch.tensor([place[type(label), label] for label in self.outputs], dtype=torch.long)
 
     def _inputs(self, x: Array) -> Tensor:
-        if self.normalisation is None:
+        if self.normalization is None:
             raise DataError("the model has learned nothing yet")
         self.check_shape(x)
-        return self.normalisation(x)
+        return self.normalization(x)
 
     def check_shape(self, x: Array) -> None:
         """Raise `DataError` if these are not samples of the shape that the model knows."""
@@ -147,10 +147,10 @@ class Model:
             raise SettingsError(f"{self.recipe.method} learns on only with all old data, which a model does not hold")
         numbers = np.unique(y, return_inverse=True)
         labels: tuple[Label, ...] = tuple(numbers[0].tolist())
-        normalisation = self.normalisation or Normalisation.fitted(x, self.constants)
+        normalization = self.normalization or Normalization.fit(x, self.normalization_spec)
         hardware = find_hardware(self.recipe.training)
         first = len(self.outputs)
-        samples = Samples(normalisation(x), torch.from_numpy(numbers[1].reshape(-1)).long() + first)
+        samples = Samples(normalization(x), torch.from_numpy(numbers[1].reshape(-1)).long() + first)
         task = Task(len(self.tasks), labels, range(first, first + len(labels)), _AtHand(samples))
         method = self.copied(hardware.device).method
         with _threads(self.recipe.training.threads):
@@ -164,7 +164,7 @@ class Model:
             )
         tasks = [*self.tasks, labels]
         self.method = _moved(method, self.recipe, CPU)
-        self.tasks, self.normalisation = tasks, normalisation
+        self.tasks, self.normalization = tasks, normalization
 
     def copied(self, device: torch.device = CPU) -> "Model":
         """The same model once more, on a device."""

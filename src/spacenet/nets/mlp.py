@@ -6,25 +6,25 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, connect
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, connect
 
 
 def mlp(inputs: int, hidden: Sequence[int]) -> Blueprint:
     """Describe an MLP of `inputs` features. Its output starts empty and grows with the classes."""
     names = ["input", *(f"hidden{i}" for i in range(1, len(hidden) + 1)), "output"]
-    populations = (
-        Population("input", inputs, unit_values=()),
-        *(Population(name, size) for name, size in zip(names[1:-1], hidden, strict=True)),
-        Population("output", 0),
+    layers = (
+        Layer("input", inputs, unit_values=()),
+        *(Layer(name, size) for name, size in zip(names[1:-1], hidden, strict=True)),
+        Layer("output", 0),
     )
     links = tuple(Link(f"{a}-{b}", a, b) for a, b in pairwise(names))
 
-    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
+    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         h = x.flatten(1)
         for link in links:
-            h = connect(values, link, h, tap) + values[f"{link.target}.bias"]
+            h = connect(values, link, h, hook) + values[f"{link.target}.bias"]
             if link is not links[-1]:
                 h = torch.relu(h)
         return h
 
-    return Blueprint(populations, links, forward)
+    return Blueprint(layers, links, forward)

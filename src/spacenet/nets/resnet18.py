@@ -1,14 +1,14 @@
 """ResNet-18 for small images (He et al. 2016): a 3×3 stem, four stages of two blocks, norm after each convolution.
 
-Feature maps that an addition joins are one population: each stage has a *stream*, and each block a population of its
+Feature maps that an addition joins are one layer: each stage has a *stream*, and each block a layer of its
 own between its two convolutions. What enters a stream is normalised before it is added, once for each link to it.
 """
 
 import torch
 from torch import Tensor
 
-from spacenet.nets.batch_norm import norm_values, normalise
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
+from spacenet.nets.batch_norm import norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
 
 STAGES, BLOCKS = 4, 2
 
@@ -19,26 +19,26 @@ def resnet18(channels: int, width: int = 64) -> Blueprint:
     blocks = [_block(stage, number) for stage in range(1, STAGES + 1) for number in range(1, BLOCKS + 1)]
     classify = Link(f"stage{STAGES}-output", f"stage{STAGES}", "output")
     links = (stem, *(link for block in blocks for link in block if link is not None), classify)
-    populations = [Population("input", channels, unit_values=())]
+    layers = [Layer("input", channels, unit_values=())]
     for stage in range(1, STAGES + 1):
         name, size = f"stage{stage}", width << (stage - 1)
         entering = [norm_values(link.source) for link in links if link.target == name]
-        populations.append(Population(name, size, sum(entering, ()), group=name))
-        populations += [Population(f"{name}.{n}", size, norm_values(), group=name) for n in range(1, BLOCKS + 1)]
-    populations.append(Population("output", 0))
+        layers.append(Layer(name, size, sum(entering, ()), group=name))
+        layers += [Layer(f"{name}.{n}", size, norm_values(), group=name) for n in range(1, BLOCKS + 1)]
+    layers.append(Layer("output", 0))
 
-    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
+    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         def enter(link: Link, h: Tensor) -> Tensor:
             norm = link.source if "." not in link.target else "norm"
-            return normalise(values, link.target, connect(values, link, h, tap), norm)
+            return normalize(values, link.target, connect(values, link, h, hook), norm)
 
         stream = torch.relu(enter(stem, as_images(x)))
         for first, second, shortcut in blocks:
             inner = torch.relu(enter(first, stream))
             stream = torch.relu(enter(second, inner) + (stream if shortcut is None else enter(shortcut, stream)))
-        return connect(values, classify, stream.mean((2, 3)), tap) + values["output.bias"]
+        return connect(values, classify, stream.mean((2, 3)), hook) + values["output.bias"]
 
-    return Blueprint(tuple(populations), links, forward)
+    return Blueprint(tuple(layers), links, forward)
 
 
 def _block(stage: int, number: int) -> tuple[Link, Link, Link | None]:

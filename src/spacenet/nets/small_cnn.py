@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.nets.batch_norm import norm_values, normalise
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
+from spacenet.nets.batch_norm import norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
 
 
 def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64), linear: int = 512) -> Blueprint:
@@ -23,23 +23,23 @@ def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64
         )
     positions = (height >> halvings) * (width >> halvings)
     names = [f"conv{i}" for i in range(1, len(maps) + 1)]
-    populations = (
-        Population("input", channels, unit_values=()),
-        *(Population(name, size, norm_values()) for name, size in zip(names, maps, strict=True)),
-        Population("linear", linear, norm_values()),
-        Population("output", 0),
+    layers = (
+        Layer("input", channels, unit_values=()),
+        *(Layer(name, size, norm_values()) for name, size in zip(names, maps, strict=True)),
+        Layer("linear", linear, norm_values()),
+        Layer("output", 0),
     )
     convolutions = tuple(Link(f"{a}-{b}", a, b, kernel=(3, 3)) for a, b in pairwise(["input", *names]))
     flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
     classify = Link("linear-output", "linear", "output")
 
-    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
+    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         h = as_images(x)
         for number, link in enumerate(convolutions, 1):
-            h = torch.relu(normalise(values, link.target, connect(values, link, h, tap)))
+            h = torch.relu(normalize(values, link.target, connect(values, link, h, hook)))
             if number % 2 == 0:
                 h = F.max_pool2d(h, 2)
-        h = torch.relu(normalise(values, "linear", connect(values, flatten, h, tap)))
-        return connect(values, classify, h, tap) + values["output.bias"]
+        h = torch.relu(normalize(values, "linear", connect(values, flatten, h, hook)))
+        return connect(values, classify, h, hook) + values["output.bias"]
 
-    return Blueprint(populations, (*convolutions, flatten, classify), forward)
+    return Blueprint(layers, (*convolutions, flatten, classify), forward)

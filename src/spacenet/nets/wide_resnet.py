@@ -1,7 +1,7 @@
 """Wide residual networks (Zagoruyko and Komodakis 2016), e.g. WRN-28-10.
 
-Feature maps that an addition joins are one population: each group has a *stream* that its blocks add to, and each block
-a population of its own between its two convolutions. Batch norm and ReLU come before a convolution, so a stream is
+Feature maps that an addition joins are one layer: each group has a *stream* that its blocks add to, and each block
+a layer of its own between its two convolutions. Batch norm and ReLU come before a convolution, so a stream is
 normalised once for every block that reads it.
 """
 
@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.nets.batch_norm import norm_values, normalise
-from spacenet.space.blueprint import Blueprint, Link, Population, Tap, Values, as_images, connect
+from spacenet.nets.batch_norm import norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
 
 GROUPS = 3
 
@@ -35,30 +35,30 @@ def wide_resnet(channels: int, depth: int = 28, widen: int = 10, stem: int = 16)
         raise SettingsError(f"depth: a wide residual network has 6 n + 4 layers (10, 16, 22, 28, …), not {depth}")
     blocks = [_block(group, number) for group in range(1, GROUPS + 1) for number in range(1, (depth - 4) // 6 + 1)]
     widths = {"stem": stem} | {f"group{g}": stem * widen << (g - 1) for g in range(1, GROUPS + 1)}
-    populations = [Population("input", channels, unit_values=())]
+    layers = [Layer("input", channels, unit_values=())]
     for stream, width in widths.items():
         readers = [norm_values(block.inner) for block in blocks if block.source == stream]
         last = [norm_values("last")] if stream == f"group{GROUPS}" else []
-        populations.append(Population(stream, width, sum(readers + last, ()), group=stream))
+        layers.append(Layer(stream, width, sum(readers + last, ()), group=stream))
         inner = [block.inner for block in blocks if block.target == stream]
-        populations += [Population(name, width, norm_values(), group=stream) for name in inner]
-    populations.append(Population("output", 0))
+        layers += [Layer(name, width, norm_values(), group=stream) for name in inner]
+    layers.append(Layer("output", 0))
     first = Link("input-stem", "input", "stem", kernel=(3, 3))
     last_stream = f"group{GROUPS}"
     classify = Link(f"{last_stream}-output", last_stream, "output")
     links = [first, *(link for b in blocks for link in (b.first, b.second, b.shortcut) if link is not None), classify]
 
-    def forward(values: Values, x: Tensor, tap: Tap | None = None) -> Tensor:
-        stream = connect(values, first, as_images(x), tap)
+    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+        stream = connect(values, first, as_images(x), hook)
         for block in blocks:
-            h = torch.relu(normalise(values, block.source, stream, block.inner))
-            inner = torch.relu(normalise(values, block.inner, connect(values, block.first, h, tap)))
-            kept = stream if block.shortcut is None else connect(values, block.shortcut, h, tap)
-            stream = kept + connect(values, block.second, inner, tap)
-        h = torch.relu(normalise(values, last_stream, stream, "last"))
-        return connect(values, classify, h.mean((2, 3)), tap) + values["output.bias"]
+            h = torch.relu(normalize(values, block.source, stream, block.inner))
+            inner = torch.relu(normalize(values, block.inner, connect(values, block.first, h, hook)))
+            kept = stream if block.shortcut is None else connect(values, block.shortcut, h, hook)
+            stream = kept + connect(values, block.second, inner, hook)
+        h = torch.relu(normalize(values, last_stream, stream, "last"))
+        return connect(values, classify, h.mean((2, 3)), hook) + values["output.bias"]
 
-    return Blueprint(tuple(populations), tuple(links), forward)
+    return Blueprint(tuple(layers), tuple(links), forward)
 
 
 def _block(group: int, number: int) -> Block:

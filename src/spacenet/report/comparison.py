@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spacenet.experiments.comparison import REFERENCE, Row
-from spacenet.report.tables import bytes_text, markdown, spread_text, table
+from spacenet.report.tables import bytes_text, markdown, mean_std_text, table
 
 COLUMNS = (
     "strategy",
@@ -39,9 +39,9 @@ def cells(row: Row) -> list[str]:
     return [
         row.strategy,
         row.method,
-        spread_text(row.acc.mean, row.acc.sd if row.seeds > 1 else None),
-        spread_text(row.bwt.mean, row.bwt.sd if row.seeds > 1 else None),
-        f"{row.told.mean:.2f}",
+        mean_std_text(row.acc.mean, row.acc.sd if row.seeds > 1 else None),
+        mean_std_text(row.bwt.mean, row.bwt.sd if row.seeds > 1 else None),
+        f"{row.task_il_acc.mean:.2f}",
         f"{row.parameters:,}",
         bytes_text(row.extra_bytes) if row.extra_bytes else "none",
         f"{row.images:,}",
@@ -94,7 +94,7 @@ def as_json(title: str, rows: Sequence[Row], failures: Sequence[str]) -> str:
 
 def notes(rows: Sequence[Row]) -> list[str]:
     """What the columns mean, and what a reader may take for a mistake."""
-    forgetful = [row for row in rows if row.strategy == "Regularization" and row.acc.mean < row.told.mean / 2]
+    forgetful = [row for row in rows if row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2]
     relative = any(row.times is not None for row in rows)
     legend = f"{LEGEND}, as a multiple of {REFERENCE}'s." if relative else f"{LEGEND}."
     return [legend, *([NOTE_ON_REGULARIZATION] if forgetful else [])]

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
-from spacenet.methods.density.densities import Kept
+from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.inspection import Inspection
 from spacenet.model.predictions import readable
 from spacenet.report.tables import bytes_text, table
@@ -61,17 +61,17 @@ def _model_table(found: Inspection) -> Table:
         ["method", f"{found.method}, seed {found.seed}"],
         ["network", f"{found.net}, hidden layers of {' '.join(map(str, found.hidden))}"],
         ["input", f"{'×'.join(map(str, found.input_shape))}, {found.inputs_used:,} of {found.inputs:,} units used"],
-        ["normalisation", found.normalisation],
+        ["normalization", found.normalization],
         ["training", _training(found.training)],
         ["classes", f"{len(found.classes)}: {labels_text(found.classes)}"],
         ["space", left_text(found.tasks_left)],
     ]
-    if found.kept_of_classes is not None:
-        rows.insert(-1, ["kept of classes", kept_text(found.kept_of_classes)])
+    if found.class_memory is not None:
+        rows.insert(-1, ["kept of classes", kept_text(found.class_memory)])
     return _pairs("The model", rows)
 
 
-def kept_text(kept: Kept) -> str:
+def kept_text(kept: ClassMemory) -> str:
     """What is kept of each class."""
     number = "1 Gaussian" if kept.gaussians == 1 else f"{kept.gaussians} Gaussians"
     directions = "1 direction" if kept.directions == 1 else f"{kept.directions} directions"
@@ -107,7 +107,7 @@ def _tasks_table(found: Inspection) -> Table:
 
 def _sizes_table(found: Inspection) -> Table:
     sizes = found.sizes
-    besides = ", and what is kept of classes" if found.kept_of_classes else ""
+    besides = ", and what is kept of classes" if found.class_memory else ""
     numbers = f", {found.weights:,} weights" if found.weights != found.connections else ""
     rows = [
         ["file", f"{bytes_text(sizes.file)}, {sizes.per_connection:.1f} bytes per connection"],

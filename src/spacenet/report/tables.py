@@ -30,7 +30,7 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def spread_text(center: float | None = None, sd: float | None = None) -> str:
+def mean_std_text(center: float | None = None, sd: float | None = None) -> str:
     """A mean, ± its standard deviation where there is one; nothing if there is neither."""
     if center is None:
         return ""

@@ -7,25 +7,25 @@ from typing import Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.experiments.callbacks import Watch
+from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.record import Record
 from spacenet.report.plots.accuracy import accuracy_pictures
-from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.plot import Plot
 from spacenet.report.plots.space import space_pictures
 from spacenet.report.run_data import load_run
 from spacenet.training.loop import Epoch
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 FOLDER = "tensorboard"
 
 
-class TensorboardWatch(Watch):
+class TensorBoardLogger(Callback):
     """Writes events into the run's folder. A run that goes on after an interruption goes on in the same curves."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        library = need("tensorboard", "tensorboard", "tensorboardX")
-        need("tensorboard", "report", "matplotlib")  # said now, not when the run is over
+        library = require_extra("tensorboard", "tensorboard", "tensorboardX")
+        require_extra("tensorboard", "report", "matplotlib")  # said now, not when the run is over
         self.writer: Any = library.SummaryWriter(str(folder / FOLDER))
 
     def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
@@ -51,15 +51,15 @@ class TensorboardWatch(Watch):
         if not metrics["tasks_learned"]:
             return
         facts = load_run(self.folder)
-        for picture in (*accuracy_pictures(facts), *space_pictures(facts)):
-            self.writer.add_image(picture.title, _pixels(picture), metrics["tasks_learned"], dataformats="HWC")
+        for plot in (*accuracy_pictures(facts), *space_pictures(facts)):
+            self.writer.add_image(plot.title, _pixels(plot), metrics["tasks_learned"], dataformats="HWC")
 
     def close(self) -> None:
         self.writer.close()
 
 
-def _pixels(picture: Picture) -> Any:
+def _pixels(plot: Plot) -> Any:
     """The picture on white, (height, width, 3)."""
-    matplotlib_image = need("tensorboard", "report", "matplotlib.image")
-    pixels = matplotlib_image.imread(io.BytesIO(picture.png()), format="png")
+    matplotlib_image = require_extra("tensorboard", "report", "matplotlib.image")
+    pixels = matplotlib_image.imread(io.BytesIO(plot.png()), format="png")
     return pixels[..., :3] * pixels[..., 3:] + (1 - pixels[..., 3:])

@@ -14,9 +14,9 @@ from starlette.requests import ClientDisconnect
 from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve import messages
-from spacenet.serve.body import Intake
-from spacenet.serve.errors import Refusal
-from spacenet.serve.jobs import Learning
+from spacenet.serve.body import BodyReader
+from spacenet.serve.errors import RequestError
+from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
@@ -26,12 +26,12 @@ MAX_TOP = 10**6
 Result = TypeVar("Result")
 
 
-class Desk:
+class Handlers:
     """What all addresses share: the model, the learning if it is allowed, and the threads that do the work."""
 
-    def __init__(self, store: Store, learning: Learning | None, pool: Executor, max_bytes: int) -> None:
+    def __init__(self, store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> None:
         self.store, self.learning, self.pool = store, learning, pool
-        self.intake = Intake(max_bytes)
+        self.intake = BodyReader(max_bytes)
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
         """Work that takes a while must not keep others from being heard."""
@@ -50,12 +50,12 @@ class Desk:
     async def learn(self, request: Request) -> Response:
         learning, kind = self.learning, _kind(request)
         if learning is None:
-            raise Refusal(403, NO_LEARNING)
+            raise RequestError(403, NO_LEARNING)
         learning.check_free()  # before anything is sent in vain
         async with self.intake.received(request) as body:
             return await self.in_thread(lambda: self._learn(learning, body, kind))
 
-    def _learn(self, learning: Learning, body: bytes, kind: str) -> Response:
+    def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
         x, y = read_task(body, kind, self.store.current.input_shape, self.intake.most)
         return _answer(learning.start(x, y), 202)
 
@@ -77,9 +77,9 @@ class Desk:
         return _answer(self.store.current.description)
 
 
-def create_app(store: Store, learning: Learning | None, pool: Executor, max_bytes: int) -> FastAPI:
+def create_app(store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> FastAPI:
     """The service as an ASGI application; without `learning` it only predicts."""
-    desk = Desk(store, learning, pool, max_bytes)
+    desk = Handlers(store, learning, pool, max_bytes)
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None)
     _add(app, "GET", "/health", desk.health, messages.Health, "Whether the service works")
     _add(app, "GET", "/model", desk.model, messages.Description, "What the model is")
@@ -88,7 +88,7 @@ def create_app(store: Store, learning: Learning | None, pool: Executor, max_byte
     learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
     _add(app, "POST", "/learn", desk.learn, messages.Job, "Learn a task", learn, 202)
     _add(app, "GET", "/learn", desk.job, messages.Job, "How far the last task given to learn is")
-    app.add_exception_handler(Refusal, _refused)
+    app.add_exception_handler(RequestError, _refused)
     app.add_exception_handler(DataError, _refused)
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(ClientDisconnect, _refused)
@@ -143,7 +143,7 @@ def _kind(request: Request) -> str:
 def _top(request: Request) -> int:
     text = request.query_params.get("top", "1")
     if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= MAX_TOP):
-        raise Refusal(422, f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
+        raise RequestError(422, f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
     return int(text)
 
 
@@ -155,7 +155,7 @@ def _answer(content: Any, status: int = 200) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     match error:
-        case Refusal():
+        case RequestError():
             return _answer({"error": error.reason}, error.status)
         case HTTPException():
             there = "there are GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"

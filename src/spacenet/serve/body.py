@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from fastapi import Request
 
-from spacenet.serve.errors import Refusal
+from spacenet.serve.errors import RequestError
 
 SMALL = 64 * 1024
 LARGE_AT_ONCE = 8
@@ -15,7 +15,7 @@ SECONDS = 60.0
 """For a body to arrive."""
 
 
-class Intake:
+class BodyReader:
     """Where bodies come in."""
 
     def __init__(self, most: int) -> None:
@@ -40,10 +40,10 @@ class Intake:
                     body += chunk
             yield bytes(body)
         except TimeoutError as error:
-            raise Refusal(408, f"the body did not arrive within {SECONDS:.0f} s") from error
+            raise RequestError(408, f"the body did not arrive within {SECONDS:.0f} s") from error
         finally:
             if large:
                 self._large.release()
 
-    def _too_large(self) -> Refusal:
-        return Refusal(413, f"the body is larger than {self.most / 1024**2:g} MiB; send less at a time")
+    def _too_large(self) -> RequestError:
+        return RequestError(413, f"the body is larger than {self.most / 1024**2:g} MiB; send less at a time")

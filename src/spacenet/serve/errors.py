@@ -1,7 +1,7 @@
 """The one way to refuse a request."""
 
 
-class Refusal(Exception):
+class RequestError(Exception):
     """A request that is answered with this status and reason."""
 
     def __init__(self, status: int, reason: str) -> None:

@@ -19,14 +19,14 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
-from spacenet.serve.errors import Refusal
+from spacenet.serve.errors import RequestError
 from spacenet.serve.messages import Job
 from spacenet.serve.store import Signature, Store
 
 Process = subprocess.Popen[str]
 
 
-class Learning:
+class TrainingJob:
     """At most one task at a time is being learned."""
 
     def __init__(self, store: Store) -> None:
@@ -48,7 +48,9 @@ class Learning:
     def check_free(self) -> None:
         """Refuse a task while another is being learned."""
         if self.running:
-            raise Refusal(409, f"task number {self.job.number} is being learned; see GET /learn, and try again later")
+            raise RequestError(
+                409, f"task number {self.job.number} is being learned; see GET /learn, and try again later"
+            )
 
     def start(self, x: Array, y: Array) -> Job:
         """Begin to learn a task, in another process."""
@@ -65,7 +67,7 @@ class Learning:
             self.process = self._process(folder)
         except OSError as error:
             self._end(folder, f"the learning process could not be started ({error.strerror or error})")
-            raise Refusal(503, self.job.error or "") from error
+            raise RequestError(503, self.job.error or "") from error
         self._watcher = threading.Thread(target=self._watch, args=(self.process, folder, signature), daemon=True)
         self._watcher.start()
         return job

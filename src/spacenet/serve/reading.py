@@ -16,7 +16,7 @@ from spacenet.data.npy import check_length, check_plain, damage_reported, native
 from spacenet.data.npz import saving
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
-from spacenet.serve.errors import Refusal
+from spacenet.serve.errors import RequestError
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request
 
 JSON = ("application/json",)
@@ -45,20 +45,22 @@ def read_task(body: bytes, kind: str, shape: tuple[int, ...], most: int) -> tupl
         request = _json(body, kind, LearnRequest, NPZ)
         inputs, given = _nested(request.inputs, shape), request.labels
     if len(given) != len(inputs):
-        raise Refusal(422, f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
+        raise RequestError(
+            422, f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input"
+        )
     return inputs, _labels(given)
 
 
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
     if kind not in JSON:
-        raise Refusal(415, f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}")
+        raise RequestError(415, f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}")
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         status = 400 if first["type"] == "json_invalid" else 422
-        raise Refusal(status, f"{where}: {first['msg']}" if where else first["msg"]) from error
+        raise RequestError(status, f"{where}: {first['msg']}" if where else first["msg"]) from error
 
 
 # Inputs
@@ -67,12 +69,12 @@ def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Fo
 def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
     """Lists of numbers as an array. Looked through before numpy sees them: it would take texts for numbers."""
     if not inputs:
-        raise Refusal(422, "inputs is empty; give at least one")
+        raise RequestError(422, "inputs is empty; give at least one")
     numbers = chain.from_iterable(_flat(sample, shape, f"inputs[{row}]") for row, sample in enumerate(inputs))
     try:
         flat = np.fromiter(numbers, dtype=np.float64, count=len(inputs) * math.prod(shape))
     except OverflowError as error:
-        raise Refusal(422, "inputs: a number is too large") from error
+        raise RequestError(422, "inputs: a number is too large") from error
     return _finite(flat.reshape(len(inputs), *shape))
 
 
@@ -82,10 +84,12 @@ def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
     level = [sample]
     for length in shape if nested else (math.prod(shape),):
         if any(not isinstance(part, list) or len(part) != length for part in level):
-            raise Refusal(422, f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list")
+            raise RequestError(
+                422, f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list"
+            )
         level = list(chain.from_iterable(level))
     if not set(map(type, level)) <= {int, float, bool}:
-        raise Refusal(422, f"{where} holds something that is not a number")
+        raise RequestError(422, f"{where} holds something that is not a number")
     return level
 
 
@@ -94,13 +98,13 @@ def _finite(x: Array) -> Array:
     with np.errstate(over="ignore"):
         x = x.astype(np.float32)
     for row in not_finite(x):
-        raise Refusal(422, f"inputs[{row}] holds NaN, infinite or too large numbers")
+        raise RequestError(422, f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
 
 def _joined(chunks: list[Array]) -> Array:
     if not chunks:
-        raise Refusal(422, "inputs are empty; give at least one")
+        raise RequestError(422, "inputs are empty; give at least one")
     return np.concatenate(chunks)
 
 
@@ -115,13 +119,15 @@ def _labels(given: Sequence[Any]) -> Array:
     """Labels as an array; all of one type, because numpy would make texts of numbers."""
     kinds: set[type] = set(map(type, given))
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
-        raise Refusal(422, "labels: give all of them as integers, or all as texts (or all of one other plain type)")
+        raise RequestError(
+            422, "labels: give all of them as integers, or all as texts (or all of one other plain type)"
+        )
     if not all(map(_usable, given)):
-        raise Refusal(
+        raise RequestError(
             422, f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
         )
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
-        raise Refusal(422, "labels: so many texts must be shorter")
+        raise RequestError(422, "labels: so many texts must be shorter")
     return np.array(given)
 
 
@@ -139,12 +145,12 @@ def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[An
     with damage_reported("the body", saving("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
         if not {"x.npy", "y.npy"} <= set(members):
-            raise Refusal(422, f"the body lacks x or y: {saving('xy')}")
+            raise RequestError(422, f"the body lacks x or y: {saving('xy')}")
         x, y = members["x.npy"], members["y.npy"]
         if x.file_size + y.file_size > most:
-            raise Refusal(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
+            raise RequestError(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise Refusal(422, f"the body is packed in an unusual way: {saving('xy')}")
+            raise RequestError(422, f"the body is packed in an unusual way: {saving('xy')}")
         with archive.open(x) as stream:
             inputs = _joined(list(read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
@@ -156,10 +162,10 @@ def _given_labels(content: bytes) -> list[Any]:
     check_plain("y", header)
     check_length("y", header, len(content) - stream.tell(), saving("xy"))
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
-        raise Refusal(
+        raise RequestError(
             422, f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
         )
     labels = native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
-        raise Refusal(422, "y holds letters that there are not")
+        raise RequestError(422, "y holds letters that there are not")
     return list(labels.tolist())

@@ -14,7 +14,7 @@ from spacenet.errors import ModelFileError
 from spacenet.model.file import load_model
 from spacenet.model.model import Label, Model
 from spacenet.model.predictions import answers
-from spacenet.serve.errors import Refusal
+from spacenet.serve.errors import RequestError
 
 MAX_ANSWERS = 100_000
 """Classes named in one answer."""
@@ -56,7 +56,9 @@ class Served:
         """The likeliest classes of each input, in the form of `messages.Predictions`."""
         named = min(top, len(self.classes))
         if len(x) * named > MAX_ANSWERS:
-            raise Refusal(413, f"{len(x)} × {named} predictions are more than {MAX_ANSWERS:,}; send fewer at a time")
+            raise RequestError(
+                413, f"{len(x)} × {named} predictions are more than {MAX_ANSWERS:,}; send fewer at a time"
+            )
         rows = [
             [
                 {"label": label, "probability": chance}

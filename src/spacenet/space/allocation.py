@@ -5,20 +5,20 @@ from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
-from spacenet.space.budget import Demand
+from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import FREE, Connections, Ledger
 
 
-def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
+def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
     """Raise `SettingsError` if no task could ever be learned with this demand, even in an empty network."""
     sizes = {
         ledger.blueprint.input.name: ledger.size(ledger.blueprint.input.name),
         ledger.blueprint.output.name: outputs,
     }
-    for population in ledger.blueprint.hidden:
-        name, size = population.name, ledger.size(population.name)
-        selected, reserved = demand.selected[name], demand.reserved[name]
+    for layer in ledger.blueprint.hidden:
+        name, size = layer.name, ledger.size(layer.name)
+        selected, reserved = budget.selected[name], budget.reserved[name]
         if not 0 < selected <= size:
             raise SettingsError(
                 f"selected: {selected} units of {name} cannot be selected, it has {size} (need 1 to {size})"
@@ -29,7 +29,7 @@ def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
             )
         sizes[name] = selected
     for link in ledger.blueprint.links:
-        count, positions = demand.connections[link.name], sizes[link.source] * sizes[link.target]
+        count, positions = budget.connections[link.name], sizes[link.source] * sizes[link.target]
         if not 0 < count <= positions:
             raise SettingsError(
                 f"connections: {count} do not fit between the {sizes[link.source]} units of {link.source} and the "
@@ -37,42 +37,46 @@ def check(ledger: Ledger, demand: Demand, outputs: int) -> None:
             )
 
 
-def tasks_that_fit(ledger: Ledger, demand: Demand) -> int | None:
+def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:
     """How many more such tasks the free units allow; None if nothing is ever reserved, so that units never run out."""
     counts = [
-        max(0, (len(ledger.free(name)) - demand.selected[name]) // reserved + 1)
-        for name, reserved in demand.reserved.items()
+        max(0, (len(ledger.free(name)) - budget.selected[name]) // reserved + 1)
+        for name, reserved in budget.reserved.items()
         if reserved > 0
     ]
     return min(counts, default=None)
 
 
-def select(ledger: Ledger, demand: Demand, outputs: Tensor, rng: Generator, unused_first: bool = False) -> Units:
-    """Choose the task's units: all inputs, random free ones in each hidden population, its own outputs.
+def select(
+    ledger: Ledger, budget: ResolvedBudget, outputs: Tensor, rng: Generator, unused_first: bool = False
+) -> Units:
+    """Choose the task's units: all inputs, random free ones in each hidden layer, its own outputs.
 
     With `unused_first`, free units with fewer ingoing connections come before others: what earlier tasks built is
     disturbed as late as possible.
     """
     selection = {ledger.blueprint.input.name: torch.arange(ledger.size(ledger.blueprint.input.name))}
-    for population in ledger.blueprint.hidden:
-        free, count = ledger.free(population.name), demand.selected[population.name]
+    for layer in ledger.blueprint.hidden:
+        free, count = ledger.free(layer.name), budget.selected[layer.name]
         if len(free) < max(1, count):
-            reserved = int((ledger.state[population.name] != FREE).sum())
+            reserved = int((ledger.state[layer.name] != FREE).sum())
             raise SpaceFull(
-                f"{population.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
-                f"({reserved} of {ledger.size(population.name)} are reserved by earlier tasks). "
+                f"{layer.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
+                f"({reserved} of {ledger.size(layer.name)} are reserved by earlier tasks). "
                 "A wider layer, fewer selected or reserved units per task, or --expand make room for more tasks.",
-                layer=population.name,
+                layer=layer.name,
             )
         shuffled = free[torch.randperm(len(free), generator=rng)]
         if unused_first:
-            shuffled = shuffled[ledger.ingoing(population.name)[shuffled].argsort(stable=True)]
-        selection[population.name] = shuffled[:count].sort().values
+            shuffled = shuffled[ledger.ingoing(layer.name)[shuffled].argsort(stable=True)]
+        selection[layer.name] = shuffled[:count].sort().values
     selection[ledger.blueprint.output.name] = outputs
     return selection
 
 
-def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: Generator) -> dict[str, Connections]:
+def allocate(
+    ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator
+) -> dict[str, Connections]:
     """Lay the task's connections at random positions nobody owns; values are Glorot-uniform for the dense shape.
 
     Selected units first get one ingoing connection each, those without any before others: percentages of tiny layers
@@ -84,9 +88,9 @@ def allocate(ledger: Ledger, demand: Demand, selection: Units, task: int, rng: G
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
         left, dead = int((~taken).sum()), _dead(ledger, link, targets)
-        count = min(demand.connections[link.name], left)
-        least = demand.least.get(link.name, demand.connections[link.name])
-        if link.name in demand.least and link.source == ledger.blueprint.input.name:
+        count = min(budget.connections[link.name], left)
+        least = budget.least.get(link.name, budget.connections[link.name])
+        if link.name in budget.least and link.source == ledger.blueprint.input.name:
             least = min(least, int(dead.sum()))  # units that were chosen may hear the inputs already
         if count < least:
             layer = _narrow_end(ledger, link, selection)

@@ -16,7 +16,7 @@ class Layout:
     """How the numbers lie. The function is the same with any."""
 
     multiple: int = 1
-    """Hidden populations are filled up to a multiple of this with units that have no connections."""
+    """Hidden layers are filled up to a multiple of this with units that have no connections."""
     sources_last: bool = False
     """Whether a convolution's weights have their sources side by side."""
     together: bool = False
@@ -37,21 +37,21 @@ class Assembly:
         self,
         links: Mapping[str, LinkInTraining],
         frozen: Mapping[str, Tensor],
-        populations: Sequence[UnitsInTraining],
+        layers: Sequence[UnitsInTraining],
         device: torch.device,
         layout: Layout,
     ) -> None:
         """`frozen` has each link's weights before the task, (targets, sources, *kernel)."""
         self.links, self.layout = links, layout
-        units = {key: values for part in populations for key, values in part.frozen.items()}
+        units = {key: values for part in layers for key, values in part.frozen.items()}
         stored = {name: self._stored(weight) for name, weight in frozen.items()} | units
         self.shapes = {name: values.shape for name, values in stored.items()}
         self.sizes = [values.numel() for values in stored.values()]
         self.base = torch.cat([values.flatten() for values in stored.values()]).to(device)
         self.bases = self.base.split(self.sizes)
-        own_units = [part.own[key] for part in populations for key in part.frozen]
+        own_units = [part.own[key] for part in layers for key in part.frozen]
         self.own: list[nn.Parameter] = [link.value for link in links.values()] + own_units
-        self._selected = [part.selected for part in populations for _ in part.frozen]
+        self._selected = [part.selected for part in layers for _ in part.frozen]
         self.places = self._places()
         self.place = self._joined()
 

@@ -1,11 +1,11 @@
 """What a network consists of, said once and independent of its width.
 
-A *population* is a set of units (neurons, or feature maps) that share one index space. A *link* says that units of one
-population may be connected to units of another. The full network, a workspace and a pack are the same blueprint with
-different units in each population; `Values` holds their numbers:
+A *layer* is a set of units (neurons, or feature maps) that share one index space. A *link* says that units of one
+layer may be connected to units of another. The full network, a workspace and a pack are the same blueprint with
+different units in each layer; `Params` holds their numbers:
 
     values[link.name]            the link's weights, (targets, sources, *kernel)
-    values["hidden1.bias"]       one number per unit of the population
+    values["hidden1.bias"]       one number per unit of the layer
     values[link.name + DRIVE]    optional: what units outside of the cut add to the link's targets, per sample
     values["hidden1" + FRESH]    only in training: which units follow the batch's statistics (batch norm)
 """
@@ -19,17 +19,17 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-DRIVE = ".drive"
-FRESH = ".fresh"
-Values = Mapping[str, Tensor]
+PRECOMPUTED = ".drive"
+BATCH_STATS = ".fresh"
+Params = Mapping[str, Tensor]
 CPU = torch.device("cpu")
-Tap = Callable[[str, Tensor], None]
+Hook = Callable[[str, Tensor], None]
 """Called with a link's name and the activations that enter it."""
 
 
 @dataclass(frozen=True)
 class UnitValue:
-    """A number that every unit of a population has: trained, or a statistic that the forward pass keeps up to date."""
+    """A number that every unit of a layer has: trained, or a statistic that the forward pass keeps up to date."""
 
     name: str
     initial: float = 0.0
@@ -39,7 +39,7 @@ class UnitValue:
 
 
 @dataclass(frozen=True)
-class Population:
+class Layer:
     """Units of one kind. `size` is that of the full network; the output's grows as classes come."""
 
     name: str
@@ -49,7 +49,7 @@ class Population:
     """Populations of one group share their numbers of selected and reserved units; by default each is its own."""
 
     def keys(self) -> dict[str, UnitValue]:
-        """The population's entries in `Values`."""
+        """The layer's entries in `Params`."""
         return {f"{self.name}.{value.name}": value for value in self.unit_values}
 
 
@@ -78,28 +78,28 @@ class Link:
 class Forward(Protocol):
     """The function that the network computes, at the width of the values it is given."""
 
-    def __call__(self, values: Values, x: Tensor, tap: Tap | None = None) -> Tensor: ...
+    def __call__(self, values: Params, x: Tensor, hook: Hook | None = None) -> Tensor: ...
 
 
 @dataclass(frozen=True)
 class Blueprint:
     """Populations in the order of computation (the input first, the output last), the links, and the function."""
 
-    populations: tuple[Population, ...]
+    layers: tuple[Layer, ...]
     links: tuple[Link, ...]
     forward: Forward
 
     @property
-    def input(self) -> Population:
-        return self.populations[0]
+    def input(self) -> Layer:
+        return self.layers[0]
 
     @property
-    def output(self) -> Population:
-        return self.populations[-1]
+    def output(self) -> Layer:
+        return self.layers[-1]
 
     @property
-    def hidden(self) -> tuple[Population, ...]:
-        return self.populations[1:-1]
+    def hidden(self) -> tuple[Layer, ...]:
+        return self.layers[1:-1]
 
     @property
     def convolves(self) -> bool:
@@ -112,14 +112,14 @@ def as_images(x: Tensor) -> Tensor:
     return x if x.dim() == 4 else x.unsqueeze(1)
 
 
-def connect(values: Values, link: Link, h: Tensor, tap: Tap | None) -> Tensor:
+def connect(values: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
     """Send `h` over a link. Every architecture's forward passes its links through here."""
-    if tap is not None:
-        tap(link.name, h)
+    if hook is not None:
+        hook(link.name, h)
     weight = values[link.name]
     if len(link.kernel) == 2:
         out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
     else:
         out = F.linear(h.flatten(1), weight.flatten(1))
-    drive = values.get(link.name + DRIVE)
-    return out if drive is None else out + drive
+    precomputed = values.get(link.name + PRECOMPUTED)
+    return out if precomputed is None else out + precomputed

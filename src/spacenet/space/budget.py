@@ -9,11 +9,11 @@ from spacenet.space.ledger import Ledger
 
 
 @dataclass(frozen=True)
-class Demand:
+class ResolvedBudget:
     """What one task asks of the space. Populations and links are given by name."""
 
     selected: Mapping[str, int]
-    """Free units to lay connections among, for each hidden population (the paper's sel)."""
+    """Free units to lay connections among, for each hidden layer (the paper's sel)."""
     reserved: Mapping[str, int]
     """How many of those become the task's own at its end (the paper's spec)."""
     connections: Mapping[str, int]
@@ -22,9 +22,9 @@ class Demand:
     """With how many a link can do if no more positions are open; those not named need all."""
 
 
-def work_out(
+def resolve(
     ledger: Ledger, selected: Sequence[int], reserved: Sequence[int], connections: Sequence[float], classes: int
-) -> Demand:
+) -> ResolvedBudget:
     """The demand of a task of so many classes. One number stands for all layers.
 
     Selected 0 means all free units. Connections below 1 are shares of all that a link could hold. Where less is left,
@@ -36,7 +36,7 @@ def work_out(
     units = {name: int(of_selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
     asked = _for_each("connections", connections, [link.name for link in ledger.blueprint.links])
     counts = _connections(ledger, asked, units, classes)
-    return Demand(
+    return ResolvedBudget(
         selected=units,
         reserved={name: int(of_reserved[group]) for name, group in groups.items()},
         connections=counts,
@@ -59,7 +59,7 @@ def _connections(
     yet, the largest link gives, so that the total stays.
     """
     links = {link.name: link for link in ledger.blueprint.links}
-    size = {p.name: ledger.size(p.name) for p in ledger.blueprint.populations}
+    size = {p.name: ledger.size(p.name) for p in ledger.blueprint.layers}
     size[ledger.blueprint.output.name] = classes
     counts = {name: int(count) for name, count in asked.items()}
     plain = {

@@ -10,9 +10,9 @@ from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 
 Units = dict[str, Tensor]
-"""For each population, the numbers of some of its units in ascending order."""
+"""For each layer, the numbers of some of its units in ascending order."""
 Marks = dict[str, Tensor]
-"""For each population, one truth value per unit."""
+"""For each layer, one truth value per unit."""
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
@@ -42,20 +42,20 @@ def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
     """The values of the network that consists of these units and of the connections among them."""
     size = sizes(ledger, units)
     values = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
-    for population in ledger.blueprint.populations:
-        padding = size[population.name] - len(units[population.name])
-        for key, value in population.keys().items():
-            values[key] = F.pad(ledger.units[key][units[population.name]], (0, padding), value=value.initial)
+    for layer in ledger.blueprint.layers:
+        padding = size[layer.name] - len(units[layer.name])
+        for key, value in layer.keys().items():
+            values[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
     return values
 
 
 def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
-    """How many units stand for each population, in hidden ones a multiple of this number.
+    """How many units stand for each layer, in hidden ones a multiple of this number.
 
-    Where that is more than there are, units without connections are added. An empty hidden population gets some too,
+    Where that is more than there are, units without connections are added. An empty hidden layer gets some too,
     since convolutions and pooling do not compute with no maps at all.
     """
-    hidden = {population.name for population in ledger.blueprint.hidden}
+    hidden = {layer.name for layer in ledger.blueprint.hidden}
     return {
         name: max(1, -(-len(chosen) // multiple)) * multiple if name in hidden else len(chosen)
         for name, chosen in units.items()
@@ -73,8 +73,8 @@ def downstream(ledger: Ledger, start: Marks) -> Marks:
 
 
 def marks(ledger: Ledger, units: Units) -> Marks:
-    """The same units as truth values; populations that `units` does not name get none."""
-    marked = {p.name: torch.zeros(ledger.size(p.name), dtype=torch.bool) for p in ledger.blueprint.populations}
+    """The same units as truth values; layers that `units` does not name get none."""
+    marked = {p.name: torch.zeros(ledger.size(p.name), dtype=torch.bool) for p in ledger.blueprint.layers}
     for name, numbers in units.items():
         marked[name][numbers] = True
     return marked
@@ -85,7 +85,7 @@ def numbers(marked: Marks) -> Units:
 
 
 def _places(units: Tensor, size: int) -> Tensor:
-    """For each of a population's units its place among `units`, or -1. Outputs may be named before they are added."""
+    """For each of a layer's units its place among `units`, or -1. Outputs may be named before they are added."""
     places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1)
     places[units] = torch.arange(len(units))
     return places

@@ -7,7 +7,7 @@ from torch import Generator
 
 from spacenet.errors import SpaceFull
 from spacenet.space.allocation import allocate, select
-from spacenet.space.budget import Demand
+from spacenet.space.budget import ResolvedBudget
 from spacenet.space.ledger import Ledger
 
 LIMIT = 100
@@ -15,7 +15,12 @@ LIMIT = 100
 
 
 def tasks_left(
-    ledger: Ledger, demand: Callable[[Ledger], Demand], classes: int, first: int, rng: Generator, unused_first: bool
+    ledger: Ledger,
+    budget: Callable[[Ledger], ResolvedBudget],
+    classes: int,
+    first: int,
+    rng: Generator,
+    unused_first: bool,
 ) -> int:
     """How many more tasks of so many classes the space holds, at most `LIMIT`. Which units a task would reserve is
     not known before it is learned; any will do here."""
@@ -23,20 +28,22 @@ def tasks_left(
     trial.load(ledger.tensors())
     for count in range(LIMIT):
         try:
-            _lay_out(trial, demand(trial), classes, first + count, rng, unused_first)
+            _lay_out(trial, budget(trial), classes, first + count, rng, unused_first)
         except SpaceFull:
             return count
     return LIMIT
 
 
-def _lay_out(ledger: Ledger, demand: Demand, classes: int, task: int, rng: Generator, unused_first: bool) -> None:
+def _lay_out(
+    ledger: Ledger, budget: ResolvedBudget, classes: int, task: int, rng: Generator, unused_first: bool
+) -> None:
     outputs = ledger.size(ledger.blueprint.output.name) + torch.arange(classes)
-    selection = select(ledger, demand, outputs, rng, unused_first)
-    new = allocate(ledger, demand, selection, task, rng)
+    selection = select(ledger, budget, outputs, rng, unused_first)
+    new = allocate(ledger, budget, selection, task, rng)
     ledger.grow(ledger.blueprint.output.name, classes)
     for link in ledger.blueprint.links:
         ledger.add(link, new[link.name])
-    for population in ledger.blueprint.hidden:
-        chosen = selection[population.name]
-        own = torch.randperm(len(chosen), generator=rng)[: demand.reserved[population.name]]
-        ledger.reserve(population.name, chosen[own], task)
+    for layer in ledger.blueprint.hidden:
+        chosen = selection[layer.name]
+        own = torch.randperm(len(chosen), generator=rng)[: budget.reserved[layer.name]]
+        ledger.reserve(layer.name, chosen[own], task)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import CPU, DRIVE, connect
+from spacenet.space.blueprint import CPU, PRECOMPUTED, connect
 from spacenet.space.cut import Units, block, cut
 from spacenet.space.ledger import Ledger
 
 CHUNK = 2048
 
 
-class Constants:
+class FrozenInputs:
     """A frozen network of the constant units. Its *drive* is what they add to each link's units in the workspace."""
 
     def __init__(self, ledger: Ledger, constant: Units, live: Units, device: torch.device = CPU) -> None:
@@ -26,20 +26,20 @@ class Constants:
                 if bool(feed.any()):
                     self.feeds[link.name] = feed.to(device)
 
-    def drives(self, x: Tensor) -> dict[str, Tensor]:
-        """The drives for all samples, computed once; they enter the workspace's `Values` batch by batch."""
+    def precomputed(self, x: Tensor) -> dict[str, Tensor]:
+        """The drives for all samples, computed once; they enter the workspace's `Params` batch by batch."""
         if not self.feeds:
             return {}
         parts = [self._drives(chunk) for chunk in x.split(CHUNK)]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def _drives(self, x: Tensor) -> Mapping[str, Tensor]:
-        drives = {}
+        precomputed = {}
 
-        def tap(link: str, h: Tensor) -> None:
+        def hook(link: str, h: Tensor) -> None:
             if link in self.feeds:
-                drives[link + DRIVE] = connect(self.feeds, self.links[link], h, None)
+                precomputed[link + PRECOMPUTED] = connect(self.feeds, self.links[link], h, None)
 
         with torch.no_grad():
-            self.forward(self.values, x, tap)
-        return drives
+            self.forward(self.values, x, hook)
+        return precomputed

@@ -1,4 +1,4 @@
-"""The parts of a workspace: one link, and one population's unit values, while a task trains."""
+"""The parts of a workspace: one link, and one layer's unit values, while a task trains."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.space.blueprint import FRESH, Link, Population
+from spacenet.space.blueprint import BATCH_STATS, Layer, Link
 
 
 @dataclass
@@ -45,37 +45,39 @@ class LinkInTraining:
 
 @dataclass
 class UnitsInTraining:
-    """One population's unit values: the task trains those of its selected units, all others stay as they are.
+    """One layer's unit values: the task trains those of its selected units, all others stay as they are.
 
-    Statistics (batch norm's) are held for all units; the forward pass brings those of `fresh` units up to date.
+    Statistics (batch norm's) are held for all units; the forward pass brings those of `uses_batch_stats` units up to date.
     """
 
-    population: Population
+    layer: Layer
     selected: Tensor  # places of the selected units
     frozen: dict[str, Tensor] = field(default_factory=dict)  # what the trained values of all units were before
     own: dict[str, nn.Parameter] = field(default_factory=dict)
     statistics: dict[str, Tensor] = field(default_factory=dict)
-    fresh: Tensor | None = None
+    uses_batch_stats: Tensor | None = None
 
     @classmethod
     def open(
-        cls, population: Population, units: Mapping[str, Tensor], live: Tensor, selected: Tensor, size: int
+        cls, layer: Layer, units: Mapping[str, Tensor], live: Tensor, selected: Tensor, size: int
     ) -> "UnitsInTraining":
         """Take the values of the `live` units from the ledger's; `selected` are places among them.
 
-        `size` units stand for the population: those beyond the live ones have no connections.
+        `size` units stand for the layer: those beyond the live ones have no connections.
         """
-        part = cls(population, selected)
-        for key, value in population.keys().items():
+        part = cls(layer, selected)
+        for key, value in layer.keys().items():
             values = F.pad(units[key][live], (0, size - len(live)), value=value.initial)
             if value.trained:
                 part.frozen[key], part.own[key] = values, nn.Parameter(values[selected])
             else:
                 part.statistics[key] = values
         if part.statistics:
-            part.fresh = torch.zeros(size, dtype=torch.bool).index_fill_(0, selected, True)
+            part.uses_batch_stats = torch.zeros(size, dtype=torch.bool).index_fill_(0, selected, True)
             if len(selected) == len(live):
-                part.fresh = torch.zeros(0, dtype=torch.bool)  # all of them: `normalise` then takes its fast path
+                part.uses_batch_stats = torch.zeros(
+                    0, dtype=torch.bool
+                )  # all of them: `normalize` then takes its fast path
         return part
 
     def to(self, device: torch.device) -> "UnitsInTraining":
@@ -83,12 +85,16 @@ class UnitsInTraining:
         self.selected = self.selected.to(device)
         self.statistics = {key: statistic.to(device) for key, statistic in self.statistics.items()}
         self.own = {key: nn.Parameter(own.data.to(device)) for key, own in self.own.items()}
-        self.fresh = None if self.fresh is None else self.fresh.to(device)
+        self.uses_batch_stats = None if self.uses_batch_stats is None else self.uses_batch_stats.to(device)
         return self
 
     def values(self, training: bool) -> dict[str, Tensor]:
         """Statistics, and in training which units are fresh."""
-        marked = {self.population.name + FRESH: self.fresh} if training and self.fresh is not None else {}
+        marked = (
+            {self.layer.name + BATCH_STATS: self.uses_batch_stats}
+            if training and self.uses_batch_stats is not None
+            else {}
+        )
         return {**self.statistics, **marked}
 
     def of_selected(self) -> dict[str, Tensor]:

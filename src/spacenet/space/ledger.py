@@ -42,7 +42,7 @@ class Connections:
         return cls(*(tensors[prefix + field.name].clone() for field in fields(cls)))
 
     @classmethod
-    def joined(cls, a: "Connections", b: "Connections") -> "Connections":
+    def concat(cls, a: "Connections", b: "Connections") -> "Connections":
         return cls(
             torch.cat([a.source, b.source]),
             torch.cat([a.target, b.target]),
@@ -59,24 +59,24 @@ class Ledger:
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
-        self.state = {p.name: torch.full((p.size,), FREE, dtype=torch.int16) for p in blueprint.populations}
+        self.state = {p.name: torch.full((p.size,), FREE, dtype=torch.int16) for p in blueprint.layers}
         self.units = {
-            key: torch.full((p.size,), value.initial) for p in blueprint.populations for key, value in p.keys().items()
+            key: torch.full((p.size,), value.initial) for p in blueprint.layers for key, value in p.keys().items()
         }
         self.connections = {link.name: Connections.none(link.kernel) for link in blueprint.links}
 
-    def size(self, population: str) -> int:
-        return len(self.state[population])
+    def size(self, layer: str) -> int:
+        return len(self.state[layer])
 
-    def free(self, population: str) -> Tensor:
+    def free(self, layer: str) -> Tensor:
         """The units that no task has reserved, in ascending order."""
-        return (self.state[population] == FREE).nonzero().flatten()
+        return (self.state[layer] == FREE).nonzero().flatten()
 
-    def grow(self, population: str, more: int) -> Tensor:
+    def grow(self, layer: str, more: int) -> Tensor:
         """Add free units without connections; returns their numbers. What the network computes does not change."""
-        size = self.size(population)
-        self.state[population] = torch.cat([self.state[population], torch.full((more,), FREE, dtype=torch.int16)])
-        for key, value in next(p for p in self.blueprint.populations if p.name == population).keys().items():
+        size = self.size(layer)
+        self.state[layer] = torch.cat([self.state[layer], torch.full((more,), FREE, dtype=torch.int16)])
+        for key, value in next(p for p in self.blueprint.layers if p.name == layer).keys().items():
             self.units[key] = torch.cat([self.units[key], torch.full((more,), value.initial)])
         return torch.arange(size, size + more)
 
@@ -84,17 +84,17 @@ class Ledger:
         """Enter a task's connections. Each must lie at a position nobody owns and end in a unit nobody reserved."""
         if bool((self.state[link.target][new.target.long()] != FREE).any()):
             raise ValueError(f"{link.name}: a reserved unit never gains an ingoing connection")
-        joined = Connections.joined(self.connections[link.name], new)
-        position = joined.target.long() * self.size(link.source) + joined.source.long()
+        concat = Connections.concat(self.connections[link.name], new)
+        position = concat.target.long() * self.size(link.source) + concat.source.long()
         if len(torch.unique(position)) < len(position):
             raise ValueError(f"{link.name}: a connection has one owner")
-        self.connections[link.name] = joined
+        self.connections[link.name] = concat
 
-    def reserve(self, population: str, units: Tensor, task: int) -> None:
+    def reserve(self, layer: str, units: Tensor, task: int) -> None:
         """Make units specific to a task, for good."""
-        if bool((self.state[population][units] != FREE).any()):
-            raise ValueError(f"{population}: only free units can be reserved")
-        self.state[population][units] = task
+        if bool((self.state[layer][units] != FREE).any()):
+            raise ValueError(f"{layer}: only free units can be reserved")
+        self.state[layer][units] = task
 
     def fed(self, link: Link) -> Tensor:
         """For each unit at the link's end, whether any of its connections enters it."""
@@ -102,22 +102,22 @@ class Ledger:
         fed[self.connections[link.name].target.long()] = True
         return fed
 
-    def used(self, population: str) -> Tensor:
+    def used(self, layer: str) -> Tensor:
         """For each unit, whether any connection enters or leaves it."""
-        used = torch.zeros(self.size(population), dtype=torch.bool)
+        used = torch.zeros(self.size(layer), dtype=torch.bool)
         for link in self.blueprint.links:
             connections = self.connections[link.name]
-            if link.source == population:
+            if link.source == layer:
                 used[connections.source.long()] = True
-            if link.target == population:
+            if link.target == layer:
                 used[connections.target.long()] = True
         return used
 
-    def ingoing(self, population: str) -> Tensor:
+    def ingoing(self, layer: str) -> Tensor:
         """For each unit, how many connections enter it."""
-        count = torch.zeros(self.size(population), dtype=torch.long)
+        count = torch.zeros(self.size(layer), dtype=torch.long)
         for link in self.blueprint.links:
-            if link.target == population:
+            if link.target == layer:
                 count += self.connections[link.name].target.long().bincount(minlength=len(count))
         return count
 

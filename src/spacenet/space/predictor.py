@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Values
+from spacenet.space.blueprint import Params
 
 
 @dataclass(frozen=True)
 class Predictor:
     """Inputs to one score for each class."""
 
-    forward: Callable[[Values, Tensor], Tensor]
+    forward: Callable[[Params, Tensor], Tensor]
     values: dict[str, Tensor]
 
     def __call__(self, x: Tensor) -> Tensor:

@@ -11,10 +11,10 @@ from spacenet.space.ledger import Ledger
 def reserve(
     ledger: Ledger, task: int, selection: Units, importance: Mapping[str, Tensor], count: Mapping[str, int]
 ) -> None:
-    """Reserve, in each population that `count` names, the most important of the selected units.
+    """Reserve, in each layer that `count` names, the most important of the selected units.
 
     `importance` has one value per selected unit, in the order of `selection` (equation 5).
     """
-    for population, wanted in count.items():
-        best = importance[population].argsort(descending=True, stable=True)[:wanted]
-        ledger.reserve(population, selection[population][best].sort().values, task)
+    for layer, wanted in count.items():
+        best = importance[layer].argsort(descending=True, stable=True)[:wanted]
+        ledger.reserve(layer, selection[layer][best].sort().values, task)

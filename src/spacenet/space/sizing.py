@@ -14,31 +14,31 @@ MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
 """Of the kernels that a layer of feature maps could have: for all tasks together, and at most for one."""
 
 
-class Sizes(NamedTuple):
-    """What a task may use, as `demand.work_out` takes it."""
+class TaskBudget(NamedTuple):
+    """What a task may use, as `budget.resolve` takes it."""
 
     selected: Sequence[int]
     reserved: Sequence[int]
     connections: Sequence[float]
 
 
-def sized(blueprint: Blueprint, tasks: int, selected: Sequence[int] = ()) -> Sizes:
+def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = ()) -> TaskBudget:
     """What a task gets if so many tasks are to be expected; `selected` may be given."""
     groups = {p.group or p.name: p.size for p in blueprint.hidden}
     if blueprint.convolves:
         # Feature maps are few, so a task selects all that are free, and reserves a third of its part.
         share = min(MAPS_SHARE_MOST, MAPS_SHARE / tasks)
-        return Sizes(selected or (0,), [size // (3 * tasks) for size in groups.values()], (share,))
+        return TaskBudget(selected or (0,), [size // (3 * tasks) for size in groups.values()], (share,))
     # Each task selects its part of a layer and reserves half of that, as in the paper; the other half is shared.
     chosen = selected or [max(1, size // tasks) for size in groups.values()]
     each = dict(zip(groups, [*chosen] * (len(groups) if len(chosen) == 1 else 1), strict=False))
     widths = {name: min(each.get(name) or size, size) for name, size in groups.items()}
-    return Sizes(chosen, [count // 2 for count in widths.values()], _shares(blueprint, widths))
+    return TaskBudget(chosen, [count // 2 for count in widths.values()], _shares(blueprint, widths))
 
 
 def _shares(blueprint: Blueprint, selected: dict[str, int]) -> list[float]:
     """Connections as shares of all that a layer can hold, so that they follow the number of a task's classes."""
-    size = {p.name: p.size for p in blueprint.populations}
+    size = {p.name: p.size for p in blueprint.layers}
     shares = []
     for link in blueprint.links:
         sources = selected.get(link.source, size[link.source])

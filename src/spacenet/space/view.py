@@ -20,10 +20,10 @@ def unit_values(ledger: Ledger) -> dict[str, Tensor]:
 def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
     """The ledger as it was after so many tasks; `units` is what `unit_values` gave then."""
     view = Ledger(ledger.blueprint)
-    for population in ledger.blueprint.populations:
-        for key in population.keys():
+    for layer in ledger.blueprint.layers:
+        for key in layer.keys():
             view.units[key] = units[key].clone()
-            view.state[population.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
+            view.state[layer.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
     view.connections = {name: held[held.owner < tasks] for name, held in ledger.connections.items()}
     return view
 
@@ -32,12 +32,12 @@ def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[s
     """Raise `ValueError` if `unit_values` could not have given this after so many tasks of so many classes."""
     blueprint = ledger.blueprint
     lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: classes}
-    for population in blueprint.hidden:
-        lengths[population.name] = next((units[key].numel() for key in population.keys() if key in units), 0)
-        if not population.size <= lengths[population.name] <= ledger.size(population.name):
-            raise ValueError(f"{WHAT}: {population.name} cannot have had so many units")
-    least = {key: kind.least for population in blueprint.populations for key, kind in population.keys().items()}
-    shapes = {key: (lengths[population.name],) for population in blueprint.populations for key in population.keys()}
+    for layer in blueprint.hidden:
+        lengths[layer.name] = next((units[key].numel() for key in layer.keys() if key in units), 0)
+        if not layer.size <= lengths[layer.name] <= ledger.size(layer.name):
+            raise ValueError(f"{WHAT}: {layer.name} cannot have had so many units")
+    least = {key: kind.least for layer in blueprint.layers for key, kind in layer.keys().items()}
+    shapes = {key: (lengths[layer.name],) for layer in blueprint.layers for key in layer.keys()}
     check_shapes(units, shapes, WHAT)
     check_finite(units, least, WHAT)
     for link in blueprint.links:

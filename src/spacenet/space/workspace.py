@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.space.assembly import Assembly, Layout
-from spacenet.space.blueprint import CPU, Link, Tap, Values
+from spacenet.space.blueprint import CPU, Hook, Link, Params
 from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
-from spacenet.space.frozen_inputs import Constants
+from spacenet.space.frozen_inputs import FrozenInputs
 from spacenet.space.in_training import LinkInTraining, UnitsInTraining
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.rewiring import drop, grow
@@ -30,7 +30,7 @@ class Workspace:
         new: Mapping[str, Connections],
         *,
         outputs: Tensor,
-        whole: bool = False,
+        masked_dense: bool = False,
         fixed: bool = True,
         device: torch.device = CPU,
     ) -> None:
@@ -44,28 +44,28 @@ class Workspace:
         device     where it computes; the ledger stays where it is
         """
         self.ledger, self.selection, self.device = ledger, selection, device
-        self.units, constant = self._live(outputs, whole, fixed)
-        self.constants = Constants(ledger, constant, self.units, device)
+        self.units, constant = self._live(outputs, masked_dense, fixed)
+        self.frozen_inputs = FrozenInputs(ledger, constant, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         layout = Layout.for_device(device, ledger.blueprint)
         size = sizes(ledger, self.units, layout.multiple)
         links = ledger.blueprint.links
         self.training = {link.name: self._open(link, new[link.name], size).to(device) for link in links}
-        self.populations = {
+        self.layers = {
             p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name], size[p.name]).to(
                 device
             )
-            for p in ledger.blueprint.populations
+            for p in ledger.blueprint.layers
         }
         frozen = {link.name: block(ledger, link, self.units, size) for link in links}
-        self.assembly = Assembly(self.training, frozen, list(self.populations.values()), device, layout)
+        self.assembly = Assembly(self.training, frozen, list(self.layers.values()), device, layout)
 
-    def _live(self, outputs: Tensor, whole: bool, fixed: bool) -> tuple[Units, Units]:
+    def _live(self, outputs: Tensor, masked_dense: bool, fixed: bool) -> tuple[Units, Units]:
         """The units that the workspace must hold, and the constant ones that feed them from outside."""
         blueprint = self.ledger.blueprint
         inputs = marks(self.ledger, {blueprint.input.name: torch.arange(self.ledger.size(blueprint.input.name))})
-        if whole:
-            everything = {p.name: torch.arange(self.ledger.size(p.name)) for p in blueprint.populations}
+        if masked_dense:
+            everything = {p.name: torch.arange(self.ledger.size(p.name)) for p in blueprint.layers}
             return everything | {blueprint.output.name: outputs}, numbers(inputs)
         selected = marks(self.ledger, self.selection)
         ends = marks(self.ledger, self.selection | {blueprint.output.name: outputs})
@@ -100,13 +100,13 @@ class Workspace:
     def values(self, training: bool = True) -> dict[str, Tensor]:
         """The network's numbers at this moment, frozen ones and the task's own together."""
         values = self.assembly.values()
-        for part in self.populations.values():
+        for part in self.layers.values():
             values |= part.values(training)
         return values
 
-    def __call__(self, x: Tensor, drives: Values, training: bool = True, tap: Tap | None = None) -> Tensor:
+    def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        return self.ledger.blueprint.forward({**self.values(training), **drives}, x, tap)
+        return self.ledger.blueprint.forward({**self.values(training), **precomputed}, x, hook)
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """One optimiser step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
@@ -120,20 +120,20 @@ class Workspace:
         torch._foreach_abs_(gain)
         torch._foreach_add_(importance, gain)
 
-    def importance(self, population: str) -> Tensor:
+    def importance(self, layer: str) -> Tensor:
         """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones).
 
         On the processor, where a sum has a fixed order.
         """
-        total = torch.zeros(len(self.units[population]))
-        is_input = population == self.ledger.blueprint.input.name
+        total = torch.zeros(len(self.units[layer]))
+        is_input = layer == self.ledger.blueprint.input.name
         for training in self.training.values():
             target, source = training.ends()
-            if is_input and training.link.source == population:
+            if is_input and training.link.source == layer:
                 total.index_add_(0, source, training.connection_importance())
-            elif training.link.target == population:
+            elif training.link.target == layer:
                 total.index_add_(0, target, training.connection_importance())
-        return total[self.selected[population]]
+        return total[self.selected[layer]]
 
     def rewire(self, fraction: float) -> dict[str, Tensor]:
         """Move a fraction of the connections of every link but the classifier's (Algorithm 3).
@@ -187,7 +187,7 @@ class Workspace:
         """Enter what the task learned into the ledger, where it is frozen from now on."""
         for name, connections in self.connections(task).items():
             self.ledger.add(self.training[name].link, connections)
-        for name, part in self.populations.items():
+        for name, part in self.layers.items():
             for key, values in part.of_selected().items():
                 self.ledger.units[key][self.selection[name]] = values
 
@@ -198,19 +198,19 @@ class Workspace:
             tensors |= connections.tensors(f"links/{name}/")
             tensors[f"importance/{name}"] = self.training[name].importance.cpu()
             tensors[f"moved/{name}"] = self.training[name].moved
-        for part in self.populations.values():
+        for part in self.layers.values():
             tensors |= {f"units/{key}": values for key, values in part.of_selected().items()}
         return tensors
 
     @classmethod
     def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], **form: Any) -> "Workspace":
         """The workspace that `tensors` was taken from; `form` is what else it was made with."""
-        selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.populations}
+        selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.layers}
         new = {link.name: Connections.load(tensors, f"links/{link.name}/") for link in ledger.blueprint.links}
         workspace = cls(ledger, selection, new, **form)
         for name, training in workspace.training.items():
             training.importance.copy_(tensors[f"importance/{name}"])
             training.moved = tensors[f"moved/{name}"].clone()
-        for part in workspace.populations.values():
-            part.load({key: tensors[f"units/{key}"] for key in part.population.keys()})
+        for part in workspace.layers.values():
+            part.load({key: tensors[f"units/{key}"] for key in part.layer.keys()})
         return workspace

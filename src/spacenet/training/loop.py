@@ -95,7 +95,7 @@ def learn_task(
 
 def _settle(step: Step, task: Task, epochs: int, settings: TrainingSettings) -> None:
     """Let batch norm's statistics follow the final weights."""
-    for number in range(epochs, epochs + settings.settling):
+    for number in range(epochs, epochs + settings.bn_recalibration_epochs):
         for rows in _batches(step, task, number, settings):
             step.settle(rows)
         step.hardware.average(step.method.statistics())
@@ -130,7 +130,7 @@ def make_step(
     method: Method, data: Samples, optimizer: Optimizer, hardware: Hardware, augment: CropAndFlip | None = None
 ) -> Step:
     """The step in the form that suits the hardware and the method."""
-    kind = RecordedStep if hardware.graphs and method.steps_alike else Step
+    kind = RecordedStep if hardware.graphs and method.cuda_graph_safe else Step
     return kind(method, data, optimizer, hardware, augment)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from spacenet.errors import SettingsError
 
 
-def need(setting: str, extra: str, *modules: str) -> Any:
+def require_extra(setting: str, extra: str, *modules: str) -> Any:
     """Import the first of these modules that there is (a library may go by several names)."""
     for name in modules:
         try:
@@ -14,4 +14,4 @@ def need(setting: str, extra: str, *modules: str) -> Any:
         except ImportError:
             pass
     library = modules[0].split(".")[0]
-    raise SettingsError(f'{setting}: this needs {library}, which is not installed: pip install "spacenet[{extra}]"')
+    raise SettingsError(f'{setting}: this needs {library}, which is not installed: pip install "spacenet-cl[{extra}]"')

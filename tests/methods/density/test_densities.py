@@ -41,12 +41,12 @@ def test_thinner_densities_score_with_the_first_directions_and_leave_the_others_
     h = h + 0.5 * y[:, None]
     known.add(h, y, range(2), rng())
     before = scores(known.values(), h)
-    assert torch.equal(scores(known.thinner(6).values(), h), before)
-    means_only = scores(known.thinner(0).values(), h)
+    assert torch.equal(scores(known.truncate(6).values(), h), before)
+    means_only = scores(known.truncate(0).values(), h)
     assert known.scaling is not None
     z = known.scaling.scaled(h)
     means = torch.stack([z[y == number].mean(0) for number in (0, 1)])
     away = -(z[:, None] - means).square().sum(-1) / (2 * SHRINKAGE)  # with the identity as every covariance
     torch.testing.assert_close(means_only.diff(), away.diff(), rtol=1e-3, atol=1e-3)
-    assert (known.thinner(2).directions, known.directions) == (2, 6)
+    assert (known.truncate(2).directions, known.directions) == (2, 6)
     assert torch.equal(scores(known.values(), h), before)

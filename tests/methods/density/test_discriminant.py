@@ -7,7 +7,7 @@ from torch.distributions import MultivariateNormal
 
 from spacenet.methods.density.discriminant import matrices, scores
 from spacenet.methods.density.scaling import Scaling
-from spacenet.methods.density.statistics import Summary
+from spacenet.methods.density.statistics import ClassStatistics
 from tests.methods.density.support import SHRINKAGE, rng, some
 
 AS_IS = Scaling(torch.zeros(6), torch.ones(()))
@@ -16,8 +16,10 @@ AS_IS = Scaling(torch.zeros(6), torch.ones(()))
 def test_the_score_is_the_logarithm_of_the_mixed_density() -> None:
     """With all directions kept, against torch's own Gaussian."""
     z, at = some(), some(5, seed=3)
-    joined = Summary.joined(None, [Summary.of(z, 1, 6, rng()), Summary.of(z * 0.5 - 2, 1, 6, rng())])
-    found = scores(matrices(joined, AS_IS, SHRINKAGE), at)
+    concat = ClassStatistics.concat(
+        None, [ClassStatistics.of(z, 1, 6, rng()), ClassStatistics.of(z * 0.5 - 2, 1, 6, rng())]
+    )
+    found = scores(matrices(concat, AS_IS, SHRINKAGE), at)
     for number, each in enumerate((z, z * 0.5 - 2)):
         mixed = (1 - SHRINKAGE) * torch.cov(each.T, correction=0) + SHRINKAGE * torch.eye(6)
         expected = MultivariateNormal(each.mean(0), mixed).log_prob(at)
@@ -28,11 +30,11 @@ def test_the_score_is_the_logarithm_of_the_mixed_density() -> None:
 
 def test_several_gaussians_add_up() -> None:
     heaps = torch.cat([some(30), some(50) + 40])
-    summary = Summary.joined(None, [Summary.of(heaps, 2, 6, rng())])
+    summary = ClassStatistics.concat(None, [ClassStatistics.of(heaps, 2, 6, rng())])
     weights = summary.weight[0].exp().sort().values
     torch.testing.assert_close(weights, torch.tensor([30 / 80, 50 / 80]))
     values = matrices(summary, AS_IS, SHRINKAGE)
-    alone = [Summary.joined(None, [Summary.of(part, 1, 6, rng())]) for part in (heaps[:30], heaps[30:])]
+    alone = [ClassStatistics.concat(None, [ClassStatistics.of(part, 1, 6, rng())]) for part in (heaps[:30], heaps[30:])]
     each = [scores(matrices(one, AS_IS, SHRINKAGE), heaps[:3]) for one in alone]
     parts = torch.cat(each, 1) + torch.tensor([30 / 80, 50 / 80]).log()
     together = torch.logsumexp(parts, 1)
@@ -41,7 +43,9 @@ def test_several_gaussians_add_up() -> None:
 
 def test_a_class_of_few_samples_has_a_density_too() -> None:
     for count in (1, 2, 3):
-        summary = Summary.joined(None, [Summary.of(some(count), 2, 4, rng()), Summary.of(some(), 2, 4, rng())])
+        summary = ClassStatistics.concat(
+            None, [ClassStatistics.of(some(count), 2, 4, rng()), ClassStatistics.of(some(), 2, 4, rng())]
+        )
         found = scores(matrices(summary, AS_IS, SHRINKAGE), some(4))
         assert bool(found.isfinite().all())
 
@@ -50,8 +54,8 @@ def test_the_scale_of_features_is_part_of_the_matrices() -> None:
     """Whether features are scaled first, or the matrices take them as they are, the scores are the same."""
     h, y = some(80) + 4.0, torch.arange(80) % 2
     for whiten in (False, True):
-        scaling = Scaling.fitted(h, y, whiten=whiten)
+        scaling = Scaling.fit(h, y, whiten=whiten)
         z = scaling.scaled(h)
-        classes = Summary.joined(None, [Summary.of(z[y == number], 2, 3, rng()) for number in (0, 1)])
+        classes = ClassStatistics.concat(None, [ClassStatistics.of(z[y == number], 2, 3, rng()) for number in (0, 1)])
         found = scores(matrices(classes, scaling, SHRINKAGE), h)
         torch.testing.assert_close(found, scores(matrices(classes, AS_IS, SHRINKAGE), z), rtol=1e-4, atol=1e-4)

@@ -9,17 +9,17 @@ from tests.methods.density.support import rng, some
 def test_the_first_tasks_classes_are_about_round_when_whitened() -> None:
     y = torch.arange(3000) % 2
     h = some(3000) @ torch.rand(6, 6, generator=rng()) + 4.0 * y[:, None]
-    z = Scaling.fitted(h, y, whiten=True).scaled(h)
+    z = Scaling.fit(h, y, whiten=True).scaled(h)
     within = sum(torch.cov(z[y == number].T) for number in (0, 1)) / 2
     largest = torch.linalg.eigvalsh(within)
     assert 0.9 < float(largest[-1]) < 1.05
-    one = Scaling.fitted(h, y, whiten=False).scaled(h)
-    spread = sum(float(one[y == number].var(0).mean()) for number in (0, 1)) / 2
-    assert abs(spread - 1) < 0.01
+    one = Scaling.fit(h, y, whiten=False).scaled(h)
+    variance = sum(float(one[y == number].var(0).mean()) for number in (0, 1)) / 2
+    assert abs(variance - 1) < 0.01
 
 
 def test_samples_that_do_not_vary_are_only_moved() -> None:
-    scaling = Scaling.fitted(torch.full((4, 3), 2.0), torch.zeros(4), whiten=True)
+    scaling = Scaling.fit(torch.full((4, 3), 2.0), torch.zeros(4), whiten=True)
     assert torch.equal(scaling.scaled(torch.full((1, 3), 5.0)), torch.full((1, 3), 3.0))
 
 

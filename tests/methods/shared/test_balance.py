@@ -60,10 +60,10 @@ def test_kernels_count_whole_and_a_task_without_weights_stays_as_it_is() -> None
 
 def test_scores_of_the_right_classes_are_spread_alike() -> None:
     balance = Balance("logits")
-    balance.note(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, spread 2
-    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, spread 3
-    assert (balance.mean.tolist(), balance.spread.tolist()) == ([6, 4], [2, 3])
-    found = balance.applied(PLAIN, WEIGHTS, TASKS)  # both become mean 5, spread 2.5
+    balance.note(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, std 2
+    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, std 3
+    assert (balance.mean.tolist(), balance.std.tolist()) == ([6, 4], [2, 3])
+    found = balance.applied(PLAIN, WEIGHTS, TASKS)  # both become mean 5, std 2.5
     assert found(torch.tensor([[3.0, 7.0, 0.0, 6.0]])).tolist()[0] == pytest.approx([2.5, 7.5, 2.5, 7.5])
 
 
@@ -113,9 +113,9 @@ def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
     method, task = learned("logits", 2), small_stream()[1]
     right = method.packed()(task.train.x).gather(1, task.train.y[:, None])
     assert float(method.balance.mean[1]) == pytest.approx(float(right.mean()))
-    assert float(method.balance.spread[1]) == pytest.approx(float(right.std(correction=0)))
+    assert float(method.balance.std[1]) == pytest.approx(float(right.std(correction=0)))
     first = learned("logits", 1).balance
-    assert (first.mean[0], first.spread[0]) == (method.balance.mean[0], method.balance.spread[0])
+    assert (first.mean[0], first.std[0]) == (method.balance.mean[0], method.balance.std[0])
     assert method.extra_bytes() == 2 * 2 * 4
 
 
@@ -161,8 +161,8 @@ def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
     ("change", "words"),
     [
         (put("extra/balance/mean", 0, np.nan), "mean has values that are not possible"),
-        (put("extra/balance/spread", 0, -1), "spread has values that are not possible"),
-        (replaced("extra/balance/spread", lambda held: None), "spread is missing or of the wrong size"),
+        (put("extra/balance/std", 0, -1), "std has values that are not possible"),
+        (replaced("extra/balance/std", lambda held: None), "std is missing or of the wrong size"),
         (replaced("extra/balance/mean", lambda held: held[:1]), "mean is missing or of the wrong size"),
     ],
 )

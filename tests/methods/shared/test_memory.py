@@ -32,5 +32,5 @@ def test_trimming_leaves_the_first_of_each_class() -> None:
 
 def test_new_samples_come_after_the_kept_ones() -> None:
     memory, new = kept(), small_stream()[2].train
-    assert memory.joined(new).y.tolist() == [1, 0, 0, 1, 0, 2, 3, 3, *new.y.tolist()]
-    assert Memory().joined(new) is new
+    assert memory.concat(new).y.tolist() == [1, 0, 0, 1, 0, 2, 3, 3, *new.y.tolist()]
+    assert Memory().concat(new) is new

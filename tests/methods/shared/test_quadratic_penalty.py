@@ -94,13 +94,13 @@ def test_gradients_are_measured_sample_by_sample() -> None:
 def test_with_batch_norm_a_samples_gradient_does_not_depend_on_the_others() -> None:
     net = tiny_cnn()
     rng = torch.Generator().manual_seed(0)
-    size = {population.name: population.size or 2 for population in net.populations}
+    size = {layer.name: layer.size or 2 for layer in net.layers}
     values = {
         link.name: nn.Parameter(link.initial((size[link.target], size[link.source]), 9, 9, rng)) for link in net.links
     }
-    for population in net.populations:
-        for key, value in population.keys().items():
-            values[key] = nn.Parameter(torch.full((size[population.name],), value.initial), value.trained)
+    for layer in net.layers:
+        for key, value in layer.keys().items():
+            values[key] = nn.Parameter(torch.full((size[layer.name],), value.initial), value.trained)
     x = torch.randn(30, 3, 8, 8, generator=rng)
 
     def measured(rows: slice) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spacenet.report.page.build import make_page
+from spacenet.report.page.build import build_page
 from spacenet.report.page.page import save_page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -56,7 +56,7 @@ def pages(
     place = tmp_path_factory.mktemp("pages")
     found = {"run": run_folder, "density": density_folder, "hostile": hostile_folder, "comparison": comparison_folder}
     for name, folder in found.items():
-        save_page(make_page([folder]), place / f"{name}.html")
+        save_page(build_page([folder]), place / f"{name}.html")
     return {name: place / f"{name}.html" for name in found}
 
 

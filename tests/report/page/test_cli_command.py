@@ -47,9 +47,9 @@ def _no_data(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_line_gives_the_same_config(
-    stream: str, method: str, over: dict[str, Any], variant: str | None, line: str | None
+    stream: str, method: str, over: dict[str, Any], preset_name: str | None, line: str | None
 ) -> None:
-    wanted = preset(stream, method, over, variant=variant)
+    wanted = preset(stream, method, over, preset_name=preset_name)
     written = run_command(wanted)
     assert again(written) == wanted
     assert line in (None, written)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.report.page.build import make_page
+from spacenet.report.page.build import build_page
 from spacenet.report.page.page import Page, Section, Table, save_figures, save_page, to_html
 from tests.report.page.conftest import HOSTILE
 
@@ -39,7 +39,7 @@ class Reader(HTMLParser):
 
 
 def test_it_is_whole_and_takes_nothing_from_elsewhere(run_folder: Path) -> None:
-    text = to_html(make_page([run_folder]))
+    text = to_html(build_page([run_folder]))
     page = Reader(text)
     assert not page.open
     names = [tag for tag, _ in page.tags]
@@ -57,20 +57,20 @@ def test_it_is_whole_and_takes_nothing_from_elsewhere(run_folder: Path) -> None:
 
 
 def test_headings_are_in_order_and_pictures_say_what_they_show(run_folder: Path) -> None:
-    page = make_page([run_folder])
+    page = build_page([run_folder])
     tags = Reader(to_html(page)).tags
     levels = [int(tag[1]) for tag, _ in tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(later <= before + 1 for before, later in pairwise(levels))
     drawn = [given for tag, given in tags if tag == "svg"]
-    assert [given.get("aria-label") for given in drawn] == [picture.text for picture in page.pictures]
+    assert [given.get("aria-label") for given in drawn] == [plot.text for plot in page.plots]
     assert all(given.get("role") == "img" for given in drawn)
     assert [tag for tag, _ in tags].count("caption") == [tag for tag, _ in tags].count("table")
 
 
 def test_names_from_outside_stay_text(hostile_folder: Path) -> None:
-    page = Reader(to_html(make_page([hostile_folder])))
+    page = Reader(to_html(build_page([hostile_folder])))
     names = {tag for tag, _ in page.tags}
     assert not names & {"script", "b", "i"}
     words = "".join(page.words)
@@ -95,16 +95,16 @@ def test_a_table_names_its_rows_and_columns() -> None:
 
 
 def test_figures_as_files(run_folder: Path, tmp_path: Path) -> None:
-    page = make_page([run_folder])
+    page = build_page([run_folder])
     written = save_figures(page, tmp_path / "new" / "figures")
-    assert len(written) == 2 * len(page.pictures) > 8
+    assert len(written) == 2 * len(page.plots) > 8
     assert {path.suffix for path in written} == {".svg", ".png"}
     assert all(path.stat().st_size for path in written)
 
 
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_text_can_be_read(mode: str) -> None:
-    css = (Path(make_page.__code__.co_filename).parent / "page.css").read_text()
+    css = (Path(build_page.__code__.co_filename).parent / "page.css").read_text()
     light, dark = re.findall(r":root \{(.*?)\}", css, re.DOTALL)
     found = dict(re.findall(r"(--\w+): (#\w{6})", dark if mode == "dark" else light))
     for text in ("--ink", "--muted"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spacenet.experiments.run import Run, create_folder
-from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.plot import Plot
 from spacenet.report.run_data import RunFacts, load_run
 from tests.experiments.support import config
 
@@ -23,6 +23,6 @@ def run_facts(folder: Path, method: str = "spacenet", shape: tuple[int, ...] = (
     return load_run(folder / "run")
 
 
-def words_in(picture: Picture) -> str:
+def words_in(plot: Plot) -> str:
     """Everything that is written in the picture."""
-    return "\n".join("".join(each.itertext()) for each in ET.fromstring(picture.svg()).iter() if "text" in each.tag)
+    return "\n".join("".join(each.itertext()) for each in ET.fromstring(plot.svg()).iter() if "text" in each.tag)

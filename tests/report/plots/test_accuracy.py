@@ -40,7 +40,7 @@ def test_a_run_s_matrix_and_confusion_agree_with_its_metrics(facts: RunFacts) ->
     # The data have as many test samples of each class, so a task's accuracy is the mean of its classes'.
     assert [right[i : i + 2].mean() for i in (0, 2, 4)] == pytest.approx(facts.metrics["matrix"][-1])
     assert (np.diagonal(tasks.shares) >= matrix.accuracy[-1] - 1e-9).all()
-    assert [picture.name for picture in accuracy_pictures(facts)] == [
+    assert [plot.name for plot in accuracy_pictures(facts)] == [
         "accuracy-matrix",
         "accuracy-course",
         "task-confusion",
@@ -93,37 +93,37 @@ def test_confusions_are_shares_of_the_true_class() -> None:
 
 def test_where_tasks_are_well_apart_the_title_says_so() -> None:
     counts = [[996, 4, 0], [3, 979, 18], [11, 10, 979]]
-    picture = task_confusion_picture(ConfusionData(np.array(counts) / 10, ("a", "b", "c"), (0, 1, 2)))
-    assert picture is not None
-    assert picture.title == (
+    plot = task_confusion_picture(ConfusionData(np.array(counts) / 10, ("a", "b", "c"), (0, 1, 2)))
+    assert plot is not None
+    assert plot.title == (
         "Every task keeps 97.9 % of its samples or more; most that one loses to another: 2 %, task 2 to task 3"
     )
 
 
 def test_nothing_confused_is_said() -> None:
     perfect = ConfusionData(100 * np.eye(3), ("a", "b", "c"), (0, 1, 2))
-    picture = class_confusion_picture(perfect)
-    assert picture is not None
-    assert picture.title == "No class is taken for another"
+    plot = class_confusion_picture(perfect)
+    assert plot is not None
+    assert plot.title == "No class is taken for another"
 
 
 def test_pictures_without_sense_are_left_out() -> None:
-    assert [picture.name for picture in accuracy_pictures(run_facts(metrics([[90.0]]), [[9, 1], [1, 9]]))] == [
+    assert [plot.name for plot in accuracy_pictures(run_facts(metrics([[90.0]]), [[9, 1], [1, 9]]))] == [
         "class-confusion"
     ]
     without = accuracy_pictures(run_facts(metrics(MATRIX)))
-    assert [picture.name for picture in without] == ["accuracy-matrix", "accuracy-course"]
+    assert [plot.name for plot in without] == ["accuracy-matrix", "accuracy-course"]
 
 
 @pytest.mark.parametrize(("tasks", "classes", "numbered"), [(2, 1, True), (20, 1, True), (100, 2, False)])
 def test_any_size_can_be_drawn(tasks: int, classes: int, numbered: bool) -> None:
     count = tasks * classes
     counts = (np.ones((count, count), int) + 400 * np.eye(count, dtype=int)).tolist()
-    pictures = accuracy_pictures(run_facts(metrics(random_matrix(tasks), classes), counts))
-    assert len(pictures) == 4
-    for picture in pictures:
-        svg = picture.svg()
+    plots = accuracy_pictures(run_facts(metrics(random_matrix(tasks), classes), counts))
+    assert len(plots) == 4
+    for plot in plots:
+        svg = plot.svg()
         texts = [text for text in ET.fromstring(svg).itertext() if text.strip()]
         assert len(svg) < 150_000
-        if picture.name == "accuracy-matrix":
+        if plot.name == "accuracy-matrix":
             assert (len(texts) > count * (count + 1) / 2) is numbered

@@ -30,10 +30,10 @@ def test_units_are_sorted_by_the_class_they_prefer(spacenet_run: RunFacts) -> No
     assert data is not None
     assert data.layers[0].order == (1, 2, 3, 0)
     assert data.layers[0].answering == 3
-    picture = activations_picture(data)
-    assert picture.title == "After task 1, a sample activates 50 % of hidden1"
-    assert "class b" in words_in(picture)
-    assert "2 samples" in words_in(picture)
+    plot = activations_picture(data)
+    assert plot.title == "After task 1, a sample activates 50 % of hidden1"
+    assert "class b" in words_in(plot)
+    assert "2 samples" in words_in(plot)
 
 
 def test_of_many_layers_the_first_and_the_last_are_shown(spacenet_run: RunFacts) -> None:

@@ -26,9 +26,9 @@ def test_the_map_is_that_of_the_ledger(spacenet_run: RunFacts) -> None:
 def test_the_picture_names_tasks_and_says_how_much_is_left(spacenet_run: RunFacts) -> None:
     data = capacity_data(spacenet_run)
     assert data is not None
-    picture = capacity_picture(data)
-    assert picture.title == f"3 tasks reserve 15 of 30 units in each layer; {data.tasks_left} more like the last fit"
-    written = words_in(picture)
+    plot = capacity_picture(data)
+    assert plot.title == f"3 tasks reserve 15 of 30 units in each layer; {data.tasks_left} more like the last fit"
+    written = words_in(plot)
     for words in ("task 1", "task 3", "5 units", "hidden2", f"{data.layers[0].shared} units"):
         assert words in written
 
@@ -46,10 +46,10 @@ def test_titles_of_other_runs() -> None:
 
 def test_many_layers_and_many_tasks_are_still_a_small_picture() -> None:
     layers = tuple(LayerUse(f"group{number}", 640, (6,) * 100, 30, 10) for number in range(30))
-    picture = capacity_picture(CapacityData(layers, 2))
-    assert len(picture.svg()) < 150_000
-    assert "group29 (640)" in words_in(picture)
-    assert len(picture.text) < 30 * 200
+    plot = capacity_picture(CapacityData(layers, 2))
+    assert len(plot.svg()) < 150_000
+    assert "group29 (640)" in words_in(plot)
+    assert len(plot.text) < 30 * 200
 
 
 def test_without_a_space_there_is_no_map(spacenet_run: RunFacts) -> None:

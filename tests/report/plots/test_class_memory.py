@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.experiments.analysis import Thinner
+from spacenet.experiments.analysis import Truncated
 from spacenet.report.plots.class_memory import ClassMemoryData, class_memory_data, class_memory_picture
 from spacenet.report.run_data import RunFacts
 from tests.report.plots.space_support import run_facts
@@ -14,7 +14,7 @@ from tests.report.plots.space_support import run_facts
 def data(*accuracies: float) -> ClassMemoryData:
     directions = [*(0, 1, 2, 4, 8, 16)[: len(accuracies) - 1], 19]
     return ClassMemoryData(
-        tuple(Thinner(r, 2 * (2 + r + 392 * (r + 1)), acc) for r, acc in zip(directions, accuracies, strict=True))
+        tuple(Truncated(r, 2 * (2 + r + 392 * (r + 1)), acc) for r, acc in zip(directions, accuracies, strict=True))
     )
 
 
@@ -23,7 +23,7 @@ def test_the_points_are_the_run_s(tmp_path: Path) -> None:
     found = class_memory_data(facts)
     assert found is not None
     assert facts.model is not None
-    kept = facts.model.method.kept_of_classes((8,))
+    kept = facts.model.method.class_memory((8,))
     assert kept is not None
     assert (found.used.directions, found.used.floats) == (kept.directions, kept.floats)
     assert found.used.acc == pytest.approx(facts.metrics["acc"])
@@ -35,9 +35,9 @@ def test_other_methods_have_none(spacenet_run: RunFacts) -> None:
 
 
 def test_the_title_says_how_little_would_be_enough() -> None:
-    picture = class_memory_picture(data(92.0, 94.0, 95.4, 97.1, 98.2, 98.63, 98.6))
-    assert picture.title == "98.6 % with 15,722 numbers for each class; 7,076 are enough for 98.2 %"
-    assert "means only: 788 numbers, 92.0 %; 1 direction: 1,574 numbers, 94.0 %; 2 directions" in picture.text
+    plot = class_memory_picture(data(92.0, 94.0, 95.4, 97.1, 98.2, 98.63, 98.6))
+    assert plot.title == "98.6 % with 15,722 numbers for each class; 7,076 are enough for 98.2 %"
+    assert "means only: 788 numbers, 92.0 %; 1 direction: 1,574 numbers, 94.0 %; 2 directions" in plot.text
     steep = class_memory_picture(data(20.0, 50.0, 80.0))
     assert steep.title == "80.0 % with 15,722 numbers for each class; with 1,574 it would be 50.0 %"
     flat = class_memory_picture(data(80.0, 80.2, 80.1))

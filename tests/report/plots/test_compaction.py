@@ -30,10 +30,10 @@ def test_the_title_says_how_few_units_hold_half(spacenet_run: RunFacts) -> None:
     data = compaction_data(spacenet_run)
     assert data is not None
     data = replace(data, before=np.eye(10, dtype=bool), after=np.arange(10)[:, None].repeat(10, 1) < 4)
-    picture = compaction_picture(data)
-    assert picture.title == "After training, half of task 1's connections enter 2 of the 10 units; before it was 5"
-    assert "half enter" in words_in(picture)
-    assert "half leave 5 of 10" in words_in(picture)
+    plot = compaction_picture(data)
+    assert plot.title == "After training, half of task 1's connections enter 2 of the 10 units; before it was 5"
+    assert "half enter" in words_in(plot)
+    assert "half leave 5 of 10" in words_in(plot)
     assert half_of(data.after.sum(1)) == 2
 
 

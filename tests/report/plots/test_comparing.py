@@ -44,9 +44,9 @@ def test_memory_is_what_the_runs_kept(facts: ComparisonFacts) -> None:
     assert [point.method for point in data.points] == ["joint", "er", "spacenet", "packnet", "naive"]
     assert {point.method: point.cost.mean for point in data.points}["spacenet"] == 2048
     assert data.points[2].acc.sd == pytest.approx(statistics.stdev([75, 79]))
-    picture = trade_off_picture(data)
-    assert picture is not None
-    assert picture.title == (
+    plot = trade_off_picture(data)
+    assert plot is not None
+    assert plot.title == (
         "spacenet reaches 77 % with 2.0 KiB; the next without old data is packnet with 55 % and 4.9 KiB; "
         "with old data er reaches 96 % with 8.8 KiB"
     )
@@ -66,7 +66,7 @@ def test_methods_are_ranked(facts: ComparisonFacts) -> None:
     assert [(bar.method, bar.value) for bar in acc.bars[:3]] == [("joint", 99), ("er", 96), ("spacenet", 77)]
     assert [bar.sd is None for bar in acc.bars] == [True, True, False, True, False]  # naive is the last
     assert size.bars[0].method == "spacenet"
-    titles = [picture.title for picture in map(ranking_picture, (acc, size)) if picture]
+    titles = [plot.title for plot in map(ranking_picture, (acc, size)) if plot]
     assert titles[0].startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
     assert titles[1] == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
 
@@ -78,9 +78,9 @@ def test_tasks_by_method(facts: ComparisonFacts) -> None:
     assert data.over_seeds is not None
     np.testing.assert_allclose(data.over_seeds[2], [statistics.stdev([80, 84]), statistics.stdev([70, 74])])
     np.testing.assert_allclose(data.over_tasks[2], statistics.stdev([82, 72]))
-    picture = by_task_picture(data)
-    assert picture is not None
-    assert picture.title == (
+    plot = by_task_picture(data)
+    assert plot is not None
+    assert plot.title == (
         "In the end spacenet knows every task to 72 % or more, er (with old data) to 95 %; "
         "naive has forgotten all tasks but the last"
     )
@@ -94,16 +94,16 @@ def test_many_methods_become_a_heat_map(count: int, tasks: int, bars: bool) -> N
     data = by_task_data(facts)
     assert data.as_bars is bars
     assert data.over_seeds is None
-    pictures = comparison_pictures(facts)
-    assert len(pictures) == 5
-    for picture in pictures:
-        assert len(picture.svg()) < 150_000
+    plots = comparison_pictures(facts)
+    assert len(plots) == 5
+    for plot in plots:
+        assert len(plot.svg()) < 150_000
 
 
 def test_several_seeds_are_drawn_with_their_spread(facts: ComparisonFacts) -> None:
     assert "standard deviation over seeds" in comparison_pictures(facts)[0].svg()
     single = comparison_facts(run("spacenet", [80.0, 70.0]), run("er", [90.0, 80.0]))
-    assert "over seeds" not in "".join(picture.svg() for picture in comparison_pictures(single))
+    assert "over seeds" not in "".join(plot.svg() for plot in comparison_pictures(single))
 
 
 def test_one_method_is_no_comparison() -> None:

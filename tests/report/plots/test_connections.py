@@ -28,10 +28,10 @@ def test_connections_are_counted_in_the_ledger(spacenet_run: RunFacts) -> None:
 def test_the_bars_say_what_they_count(spacenet_run: RunFacts) -> None:
     links = connections_data(spacenet_run)
     assert links is not None
-    picture = connections_picture(links)
-    assert picture.title == "288 connections, 18.5 % of all possible; each task adds 96"
-    assert "120 of 480 (25.0 %), 40 each" in words_in(picture)
-    assert "task 3" in words_in(picture)
+    plot = connections_picture(links)
+    assert plot.title == "288 connections, 18.5 % of all possible; each task adds 96"
+    assert "120 of 480 (25.0 %), 40 each" in words_in(plot)
+    assert "task 3" in words_in(plot)
     uneven = connections_picture((LinkUse("input", "hidden1", (30, 0, 20), 100), LinkUse("a", "b", (0, 0, 0), 10)))
     assert uneven.title == "50 connections, 45.5 % of all possible; tasks add 0 to 30"
     assert "task 1: 30" in words_in(uneven)
@@ -62,6 +62,6 @@ def test_tasks_that_had_nothing_to_move_have_no_line(spacenet_run: RunFacts) -> 
     data = rewiring_data(replace(spacenet_run, metrics={"tasks": tasks}))
     assert data is not None
     assert data.moved == {1: (0, 25, 50), 3: (0, 0, 75)}
-    picture = rewiring_picture(data)
-    assert picture.title == "When training ends, 50 to 75 % of a task's connections lie elsewhere than at first"
-    assert "task 2" not in words_in(picture)
+    plot = rewiring_picture(data)
+    assert plot.title == "When training ends, 50 to 75 % of a task's connections lie elsewhere than at first"
+    assert "task 2" not in words_in(plot)

@@ -28,9 +28,9 @@ def test_the_picture_names_both_methods(spacenet_run: RunFacts, static_run: RunF
     assert data is not None
     counts = np.ones_like(data.counts)
     counts[0, 0, 0, 0] = 100
-    picture = inputs_picture(replace(data, counts=counts))
-    assert picture.title == "Half of task 1's connections start at 1 of 16 pixels; with static-sparse at 8"
-    assert {"spacenet", "static-sparse", "task 3"} <= set(words_in(picture).split("\n"))
+    plot = inputs_picture(replace(data, counts=counts))
+    assert plot.title == "Half of task 1's connections start at 1 of 16 pixels; with static-sparse at 8"
+    assert {"spacenet", "static-sparse", "task 3"} <= set(words_in(plot).split("\n"))
     alone = inputs_data(spacenet_run)
     assert alone is not None
     assert "static-sparse" not in words_in(inputs_picture(alone))

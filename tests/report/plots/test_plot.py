@@ -1,10 +1,10 @@
 import re
 from pathlib import Path
 
-from spacenet.report.plots.plot import INK, MARKS, TASKS, Picture, _numbered, colours, new_figure
+from spacenet.report.plots.plot import INK, MARKS, TASKS, Plot, _numbered, colours, new_figure
 
 
-def picture(text: str = "a line") -> Picture:
+def plot(text: str = "a line") -> Plot:
     def draw() -> object:
         figure = new_figure(2.0)
         axes = figure.subplots()
@@ -13,11 +13,11 @@ def picture(text: str = "a line") -> Picture:
         axes.fill_between([0, 1], [0, 1], color=TASKS[1])
         return figure
 
-    return Picture("a-line", "It rises", text, draw)  # type: ignore[arg-type]
+    return Plot("a-line", "It rises", text, draw)  # type: ignore[arg-type]
 
 
 def test_inline_follows_the_page_and_says_what_it_shows() -> None:
-    drawn = picture('a "line" <up>').inline()
+    drawn = plot('a "line" <up>').inline()
     assert 'aria-label="a &quot;line&quot; &lt;up&gt;"' in drawn
     assert 'role="img"' in drawn
     assert not any(colour in drawn for colour in MARKS)
@@ -29,7 +29,7 @@ def test_inline_follows_the_page_and_says_what_it_shows() -> None:
 
 
 def test_names_within_a_picture_are_its_own() -> None:
-    drawn = picture().inline()
+    drawn = plot().inline()
     assert all(name.startswith("a-line-") for name in re.findall(r'\bid="([^"]+)"', drawn))
     used = re.findall(r'(?:url\(#|href="#)([^")]+)', drawn)
     assert used
@@ -37,9 +37,9 @@ def test_names_within_a_picture_are_its_own() -> None:
 
 
 def test_files_are_the_same_every_time(tmp_path: Path) -> None:
-    assert [path.name for path in picture().save(tmp_path)] == ["a-line.svg", "a-line.png"]
-    assert picture().svg() == (tmp_path / "a-line.svg").read_text()
-    assert INK in picture().svg()
+    assert [path.name for path in plot().save(tmp_path)] == ["a-line.svg", "a-line.png"]
+    assert plot().svg() == (tmp_path / "a-line.svg").read_text()
+    assert INK in plot().svg()
     assert (tmp_path / "a-line.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -6,8 +6,8 @@ from spacenet.report.run_data import RunFacts
 
 
 def test_a_run_has_all_pictures_in_order_each_small_and_described(spacenet_run: RunFacts, static_run: RunFacts) -> None:
-    pictures = space_pictures(spacenet_run, static_run)
-    assert [picture.name for picture in pictures] == [
+    plots = space_pictures(spacenet_run, static_run)
+    assert [plot.name for plot in plots] == [
         "capacity-map",
         "connections-per-task",
         "rewiring",
@@ -15,14 +15,14 @@ def test_a_run_has_all_pictures_in_order_each_small_and_described(spacenet_run: 
         "activations",
         "inputs",
     ]
-    for picture in pictures:
-        assert len(picture.svg()) < 150_000
-        assert any(letter.isdigit() for letter in picture.title)
-        assert len(picture.text) > len(picture.title)
+    for plot in plots:
+        assert len(plot.svg()) < 150_000
+        assert any(letter.isdigit() for letter in plot.title)
+        assert len(plot.text) > len(plot.title)
 
 
 def test_what_makes_no_sense_is_left_out(spacenet_run: RunFacts, static_run: RunFacts) -> None:
-    names = [picture.name for picture in space_pictures(static_run)]
+    names = [plot.name for plot in space_pictures(static_run)]
     assert names == ["capacity-map", "connections-per-task", "activations", "inputs"]
     metrics = {**static_run.metrics}
     assert space_pictures(replace(static_run, model=None, metrics=metrics, analysis=Analysis(None, {}, ()))) == []

@@ -8,12 +8,12 @@ from torch import Generator, Tensor
 
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.scaling import Scaling
-from spacenet.methods.density.statistics import Summary, floats_of
+from spacenet.methods.density.statistics import ClassStatistics, floats_of
 from spacenet.utils.tensors import check_sections, in_section, section
 
 
 @dataclass(frozen=True)
-class Kept:
+class ClassMemory:
     """What is kept of each class besides the network."""
 
     representation: str
@@ -34,7 +34,7 @@ class Densities:
     def __init__(self, components: int, directions: int, shrinkage: float, *, whiten: bool) -> None:
         self.components, self.directions, self.shrinkage, self.whiten = components, directions, shrinkage, whiten
         self.scaling: Scaling | None = None
-        self.classes: Summary | None = None
+        self.classes: ClassStatistics | None = None
         """The summaries of all classes, stacked."""
 
     def __len__(self) -> int:
@@ -43,16 +43,16 @@ class Densities:
     def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
         """Enter a task's classes: features (n, d) of its samples, of the classes y. The first task fixes the scale."""
         if self.scaling is None:
-            self.scaling = Scaling.fitted(h, y, whiten=self.whiten)
+            self.scaling = Scaling.fit(h, y, whiten=self.whiten)
         own = (self.scaling.scaled(h[y == number]) for number in classes)
-        new = [Summary.of(z, self.components, self.directions, rng) for z in own]
-        self.classes = Summary.joined(self.classes, new)
+        new = [ClassStatistics.of(z, self.components, self.directions, rng) for z in own]
+        self.classes = ClassStatistics.concat(self.classes, new)
 
-    def thinner(self, directions: int) -> "Densities":
+    def truncate(self, directions: int) -> "Densities":
         """The same, with only the first directions of each Gaussian."""
         fewer = Densities(self.components, min(directions, self.directions), self.shrinkage, whiten=self.whiten)
         fewer.scaling = self.scaling
-        fewer.classes = None if self.classes is None else self.classes.thinner(directions)
+        fewer.classes = None if self.classes is None else self.classes.truncate(directions)
         return fewer
 
     def sample(self, each: int, rng: Generator) -> Tensor:
@@ -80,18 +80,18 @@ class Densities:
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `tensors` gave."""
         self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
-        self.classes = Summary.load(section(tensors, "classes")) if tensors else None
+        self.classes = ClassStatistics.load(section(tensors, "classes")) if tensors else None
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
         """Raise `ValueError` if `tensors` could not have given this, of so many classes and features."""
         check_sections(tensors, "scaling", "classes")
         Scaling.check(section(tensors, "scaling"), dimensions, whiten=self.whiten)
-        Summary.check(section(tensors, "classes"), classes, self.components, self.directions, dimensions)
+        ClassStatistics.check(section(tensors, "classes"), classes, self.components, self.directions, dimensions)
 
-    def kept(self, representation: str, more: int) -> Kept | None:
+    def kept(self, representation: str, more: int) -> ClassMemory | None:
         """What is kept of each class; with so many bytes more besides the summaries and their scale."""
         if self.classes is None:
             return None
         dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
         floats = floats_of(self.components, self.directions, dimensions)
-        return Kept(representation, dimensions, self.components, self.directions, floats, size + more)
+        return ClassMemory(representation, dimensions, self.components, self.directions, floats, size + more)

@@ -7,10 +7,10 @@ from torch import Tensor
 
 from spacenet.methods.density.logarithms import log_sum
 from spacenet.methods.density.scaling import Scaling
-from spacenet.methods.density.statistics import Summary
+from spacenet.methods.density.statistics import ClassStatistics
 
 
-def matrices(classes: Summary, scaling: Scaling, shrinkage: float) -> dict[str, Tensor]:
+def matrices(classes: ClassStatistics, scaling: Scaling, shrinkage: float) -> dict[str, Tensor]:
     """What `scores` computes with; the summaries of all classes are stacked into one.
 
     Each covariance is mixed with 1, the identity: (1 - s) C + s 1. Along a direction of C the inverse differs from 1/s
@@ -18,7 +18,7 @@ def matrices(classes: Summary, scaling: Scaling, shrinkage: float) -> dict[str, 
     sample z from the mean m is |z - m|²/2s minus the squares of what the directions see of z - m. Of that, |z|²/2s is
     the same for all Gaussians and left out. The rest is linear in z but for the squares, and z is so in the features.
     """
-    mixed = (1 - shrinkage) * classes.spread.double() + shrinkage
+    mixed = (1 - shrinkage) * classes.variance.double() + shrinkage
     mean = classes.mean.double() / shrinkage
     direction = classes.direction.double() * (1 / shrinkage - 1 / mixed).div(2).sqrt()[..., None]
     constant = classes.weight - (mixed / shrinkage).log().sum(-1) / 2 - (mean * classes.mean).sum(-1) / 2

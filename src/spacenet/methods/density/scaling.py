@@ -22,7 +22,7 @@ class Scaling:
     factor: Tensor  # () or (d, d)
 
     @classmethod
-    def fitted(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
+    def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
         """On the features (n, d) of the first task's samples, of the classes y."""
         means, squares, products = [], torch.zeros(()), torch.zeros(())
         for number in y.unique():

@@ -18,18 +18,18 @@ WIDE = 16
 
 
 @dataclass(frozen=True)
-class Summary:
+class ClassStatistics:
     """k Gaussians in d dimensions, with r directions each. Where samples were too few for so many Gaussians or
     directions, some have no weight, or no length; the first Gaussian always has."""
 
     weight: Tensor  # (k,) the part of the class's samples, as a logarithm
     mean: Tensor  # (k, d)
-    spread: Tensor  # (k, r) variance along each direction
+    variance: Tensor  # (k, r) variance along each direction
     direction: Tensor  # (k, r, d) at right angles to one another, each of length 1
     rest: Tensor  # (k,) variance in any other direction
 
     @classmethod
-    def of(cls, z: Tensor, components: int, directions: int, rng: Generator) -> "Summary":
+    def of(cls, z: Tensor, components: int, directions: int, rng: Generator) -> "ClassStatistics":
         """Of a class's samples, (n, d)."""
         member = clusters(z, components, rng)
         parts = [_gaussian(z[member == number], directions, rng) for number in range(int(member.max()) + 1)]
@@ -38,35 +38,35 @@ class Summary:
         return cls(weight, *(torch.stack(part) for part in zip(*parts, strict=True)))
 
     @classmethod
-    def joined(cls, classes: "Summary | None", new: Sequence["Summary"]) -> "Summary":
+    def concat(cls, classes: "ClassStatistics | None", new: Sequence["ClassStatistics"]) -> "ClassStatistics":
         """Summaries of several classes, stacked, and new ones behind them."""
         before = [classes] if classes is not None else []
         stacked = [{name: part[None] for name, part in summary.tensors().items()} for summary in new]
         parts = [*(summary.tensors() for summary in before), *stacked]
         return cls(**{field.name: torch.cat([part[field.name] for part in parts]) for field in fields(cls)})
 
-    def apart(self) -> list["Summary"]:
-        """The summaries that `joined` put together."""
+    def apart(self) -> list["ClassStatistics"]:
+        """The summaries that `concat` put together."""
         return [
-            Summary(**{name: part[number] for name, part in self.tensors().items()})
+            ClassStatistics(**{name: part[number] for name, part in self.tensors().items()})
             for number in range(len(self.weight))
         ]
 
-    def thinner(self, directions: int) -> "Summary":
+    def truncate(self, directions: int) -> "ClassStatistics":
         """The same with only the first directions, in which the samples vary most; what the others had is rest."""
         dimensions = self.mean.shape[-1]
         found = self.direction.any(-1).sum(-1)
-        variance = self.rest * (dimensions - found).clamp_min(1) + self.spread[..., directions:].sum(-1)
+        variance = self.rest * (dimensions - found).clamp_min(1) + self.variance[..., directions:].sum(-1)
         rest = variance / (dimensions - found.clamp_max(directions)).clamp_min(1)
-        fewer = self.spread[..., :directions], self.direction[..., :directions, :]
-        return Summary(self.weight, self.mean, *fewer, rest)
+        fewer = self.variance[..., :directions], self.direction[..., :directions, :]
+        return ClassStatistics(self.weight, self.mean, *fewer, rest)
 
     def tensors(self) -> dict[str, Tensor]:
         """The parts by name, for a file."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def load(cls, tensors: Mapping[str, Tensor]) -> "Summary":
+    def load(cls, tensors: Mapping[str, Tensor]) -> "ClassStatistics":
         """Take back what `tensors` gave."""
         return cls(**{field.name: tensors[field.name].clone() for field in fields(cls)})
 
@@ -77,10 +77,10 @@ class Summary:
         shapes: dict[str, tuple[int, ...]] = {
             "weight": each,
             "mean": (*each, dimensions),
-            "spread": (*each, directions),
+            "variance": (*each, directions),
         }
         check_shapes(tensors, {**shapes, "direction": (*each, directions, dimensions), "rest": each}, WHAT)
-        check_finite(tensors, {"mean": -math.inf, "spread": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
+        check_finite(tensors, {"mean": -math.inf, "variance": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
         weight = tensors["weight"]
         if not bool((weight <= 0).all() & (weight[:, 0] > -math.inf).all()):
             raise ValueError(f"{WHAT}: weight has values that are not possible")
@@ -89,7 +89,7 @@ class Summary:
         """So many samples that such a class could have, (count, d). They vary along the directions alone: noise in all
         others would be the first thing that one knows them by."""
         which = torch.multinomial(self.weight.exp(), count, replacement=True, generator=rng)
-        along = torch.randn(count, self.spread.shape[1], generator=rng) * self.spread[which].sqrt()
+        along = torch.randn(count, self.variance.shape[1], generator=rng) * self.variance[which].sqrt()
         return self.mean[which] + (along[:, None] @ self.direction[which])[:, 0]
 
 
@@ -100,11 +100,11 @@ def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tenso
     centred = z - mean
     total = torch.linalg.vector_norm(centred).square() / count
     found = min(directions, count - 1, dimensions)
-    spread, direction = torch.zeros(directions), torch.zeros(directions, dimensions)
+    variance, direction = torch.zeros(directions), torch.zeros(directions, dimensions)
     if found:
-        spread[:found], direction[:found] = _leading(centred, found, rng)
-    rest = ((total - spread.sum()) / max(1, dimensions - found)).clamp_min(0.0)
-    return mean, spread, direction, rest
+        variance[:found], direction[:found] = _leading(centred, found, rng)
+    rest = ((total - variance.sum()) / max(1, dimensions - found)).clamp_min(0.0)
+    return mean, variance, direction, rest
 
 
 def _nothing(dimensions: int, directions: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

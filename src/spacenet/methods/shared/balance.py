@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Values
+from spacenet.space.blueprint import Params
 from spacenet.space.predictor import Predictor
 from spacenet.utils.tensors import check_finite, check_shapes
 
@@ -22,7 +22,7 @@ Kind = Literal["none", "weights", "logits"]
 WHAT = "the balance of tasks"
 SCALE, SHIFT = "balance/scale", "balance/shift"
 LEAST = 1e-6
-"""A length or a spread below it says nothing: the task is left at the scale it has."""
+"""A length or a std below it says nothing: the task is left at the scale it has."""
 
 
 class Balance:
@@ -30,14 +30,14 @@ class Balance:
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
-        self.mean = self.spread = torch.zeros(0)
+        self.mean = self.std = torch.zeros(0)
         """Of the right class's score over each task's own samples, when the task had been learned."""
 
     def note(self, scores: Tensor, target: Tensor) -> None:
         """Enter a task: the scores of its classes (n, classes) for its samples, and the right ones' columns."""
         right = scores.double().gather(1, target[:, None])
         self.mean = torch.cat([self.mean, right.mean().float()[None]])
-        self.spread = torch.cat([self.spread, right.std(correction=0).float()[None]])
+        self.std = torch.cat([self.std, right.std(correction=0).float()[None]])
 
     def applied(self, predictor: Predictor, classifier: Tensor, tasks: Sequence[range]) -> Predictor:
         """The same prediction with the tasks' scores balanced.
@@ -52,7 +52,7 @@ class Balance:
             for each, otherwise in zip(self._of_tasks(classifier, tasks), (1.0, 0.0), strict=True)
         )
 
-        def forward(values: Values, x: Tensor) -> Tensor:
+        def forward(values: Params, x: Tensor) -> Tensor:
             return predictor.forward(values, x) * values[SCALE] + values[SHIFT]
 
         return Predictor(forward, {**predictor.values, SCALE: scale, SHIFT: shift})
@@ -64,21 +64,21 @@ class Balance:
             scale = _to_mean(torch.stack([lengths[classes.start : classes.stop].mean() for classes in tasks]))
             return scale, torch.zeros(len(tasks))
         mean = self.mean.double()
-        scale = _to_mean(self.spread.double())
+        scale = _to_mean(self.std.double())
         return scale, mean.mean() - mean * scale
 
     def tensors(self) -> dict[str, Tensor]:
         """All that is kept, by name, for a file: two numbers of each task, or nothing."""
-        return {"mean": self.mean, "spread": self.spread} if len(self.mean) else {}
+        return {"mean": self.mean, "std": self.std} if len(self.mean) else {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Take back what `tensors` gave."""
         none = torch.zeros(0)
-        self.mean, self.spread = tensors.get("mean", none).clone(), tensors.get("spread", none).clone()
+        self.mean, self.std = tensors.get("mean", none).clone(), tensors.get("std", none).clone()
 
     def check(self, tensors: Mapping[str, Tensor], tasks: int) -> None:
         """Raise `ValueError` if `tensors` could not have given this after so many tasks."""
-        kept = {"mean": float("-inf"), "spread": 0.0} if self.kind == "logits" and tasks else {}
+        kept = {"mean": float("-inf"), "std": 0.0} if self.kind == "logits" and tasks else {}
         check_shapes(tensors, dict.fromkeys(kept, (tasks,)), WHAT)
         check_finite(tensors, kept, WHAT)
 

@@ -12,7 +12,7 @@ from spacenet.methods.base import MethodSettings
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import edges, shows_edges
 from spacenet.methods.density.scaling import pooled_roots
-from spacenet.space.blueprint import Blueprint, Forward, Values
+from spacenet.space.blueprint import Blueprint, Forward, Params
 
 Kind = Literal["auto", "inputs", "edges", "features"]
 LAYERS, GRID = 2, 2
@@ -56,14 +56,14 @@ FIXED: dict[str, Callable[[Tensor], Tensor]] = {"inputs": lambda x: x.flatten(1)
 """Representations that nobody learns."""
 
 
-def features(blueprint: Blueprint, forward: Forward, values: Values, x: Tensor) -> Tensor:
+def features(blueprint: Blueprint, forward: Forward, values: Params, x: Tensor) -> Tensor:
     """What enters the last links of a network, side by side: (n, d)."""
     chosen = [link.name for link in blueprint.links[-LAYERS:]]
     entering: dict[str, Tensor] = {}
 
-    def tap(link: str, h: Tensor) -> None:
+    def hook(link: str, h: Tensor) -> None:
         if link in chosen:
             entering[link] = pooled_roots(h, GRID)
 
-    forward(values, x, tap)
+    forward(values, x, hook)
     return torch.cat([entering[name] for name in chosen], 1)

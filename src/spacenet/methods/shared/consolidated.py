@@ -7,10 +7,10 @@ from torch import Tensor
 
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch
-from spacenet.methods.shared.masked import PartlyFrozen
+from spacenet.methods.shared.masked import Masked
 
 
-class ConsolidatedOutputs(PartlyFrozen):
+class ConsolidatedOutputs(Masked):
     """Rows of the output layer: those of the task being learned are the paper's tw, all others its cw, frozen."""
 
     def begin_task(self, task: Task, data: Samples) -> None:

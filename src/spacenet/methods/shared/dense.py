@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, Layer, Method, MethodSettings
-from spacenet.space.blueprint import CPU, FRESH, Blueprint
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings
+from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint
 from spacenet.utils.seeding import generator
 
 
@@ -17,22 +17,22 @@ class DenseMethod(Method):
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)
         self.values: dict[str, nn.Parameter] = {}
-        self.fresh: dict[str, Tensor] = {}
+        self.uses_batch_stats: dict[str, Tensor] = {}
         self.build()
 
     def build(self) -> None:
         """A new network without outputs, Glorot-uniform, biases at zero."""
         rng = generator(self.seed, "init", self.tasks_learned)
-        size = {population.name: population.size for population in self.blueprint.populations}
+        size = {layer.name: layer.size for layer in self.blueprint.layers}
         for link in self.blueprint.links:
             sources, targets = size[link.source], size[link.target]
             self._set(link.name, link.initial((targets, sources), sources, targets, rng))
-        for population in self.blueprint.populations:
-            for key, value in population.keys().items():
-                self._set(key, torch.full((population.size,), value.initial), trained=value.trained)
-            if any(not value.trained for value in population.unit_values):
+        for layer in self.blueprint.layers:
+            for key, value in layer.keys().items():
+                self._set(key, torch.full((layer.size,), value.initial), trained=value.trained)
+            if any(not value.trained for value in layer.unit_values):
                 # Empty: all units follow the batch's statistics.
-                self.fresh[population.name + FRESH] = torch.zeros(0, dtype=torch.bool)
+                self.uses_batch_stats[layer.name + BATCH_STATS] = torch.zeros(0, dtype=torch.bool)
 
     def _set(self, name: str, value: Tensor, trained: bool = True) -> None:
         self.values[name] = nn.Parameter(value.to(self.device), requires_grad=trained)
@@ -52,22 +52,22 @@ class DenseMethod(Method):
         for key in output.keys():
             self._set(key, torch.cat([self.values[key].data.cpu(), torch.zeros(count)]))
 
-    def add_units(self, population: str, count: int, purpose: str) -> None:
-        """Widen a hidden population by untrained units; random numbers follow from the seed, task and purpose.
+    def add_units(self, layer: str, count: int, purpose: str) -> None:
+        """Widen a hidden layer by untrained units; random numbers follow from the seed, task and purpose.
 
         What they send is as untrained as what they receive: whoever must not hear them is not connected by a mask.
         """
         rng = generator(self.seed, purpose, self.tasks_learned)
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
-                if end == population:
+                if end == layer:
                     old = self.values[link.name].data.cpu()
                     shape = [count if number == axis else size for number, size in enumerate(old.shape[:2])]
                     sources, targets = old.shape[1] + count * axis, old.shape[0] + count * (1 - axis)
                     new = link.initial((shape[0], shape[1]), sources, targets, rng)
                     self._set(link.name, torch.cat([old, new], axis))
-        for each in self.blueprint.populations:
-            for key, value in each.keys().items() if each.name == population else ():
+        for each in self.blueprint.layers:
+            for key, value in each.keys().items() if each.name == layer else ():
                 new = torch.full((count,), value.initial)
                 self._set(key, torch.cat([self.values[key].data.cpu(), new]), value.trained)
 
@@ -78,19 +78,19 @@ class DenseMethod(Method):
         return [value.data for value in self.values.values() if not value.requires_grad]
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.values, **self.fresh}, batch.x)
+        return self.blueprint.forward({**self.values, **self.uses_batch_stats}, batch.x)
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             return self.blueprint.forward(self.values, x)
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         layers = []
-        for population in self.blueprint.populations[1:]:
-            into = [self.values[link.name] for link in self.blueprint.links if link.target == population.name]
+        for layer in self.blueprint.layers[1:]:
+            into = [self.values[link.name] for link in self.blueprint.links if link.target == layer.name]
             units = into[0].shape[0]
             connections = sum(weight.shape[0] * weight.shape[1] for weight in into)
-            layers.append(Layer(population.name, units, used=units, reserved=0, unused=0, connections=connections))
+            layers.append(LayerUsage(layer.name, units, used=units, reserved=0, unused=0, connections=connections))
         return layers
 
     def network(self) -> dict[str, Tensor]:

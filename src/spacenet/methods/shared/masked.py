@@ -9,10 +9,10 @@ from torch.optim import Optimizer
 from spacenet.data.stream import Task
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.dense import DenseMethod
-from spacenet.space.blueprint import CPU, FRESH, Blueprint
+from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint
 
 
-class PartlyFrozen(DenseMethod):
+class Masked(DenseMethod):
     """Numbers that are not free cannot change: what is computed takes them from a constant, not from the parameters.
 
     So neither momentum nor weight decay can reach them, and nothing has to be restored. A method calls `freeze` in
@@ -31,11 +31,11 @@ class PartlyFrozen(DenseMethod):
         """
         self.free = {name: mask.to(self.device) for name, mask in free.items()}
         self.fixed = {name: self.values[name].detach().clone() for name in free}
-        for population in self.blueprint.populations:
-            keys = population.keys()
+        for layer in self.blueprint.layers:
+            keys = layer.keys()
             trained = [key for key, value in keys.items() if value.trained and key in self.free]
-            if len(trained) < len(keys) and population.name + FRESH in self.fresh:
-                self.fresh[population.name + FRESH] = self.free[trained[-1]] if trained else _NONE
+            if len(trained) < len(keys) and layer.name + BATCH_STATS in self.uses_batch_stats:
+                self.uses_batch_stats[layer.name + BATCH_STATS] = self.free[trained[-1]] if trained else _NONE
 
     def output_names(self) -> list[str]:
         """The values of the output layer."""
@@ -60,7 +60,7 @@ class PartlyFrozen(DenseMethod):
         return torch.where(self.free[name], value, self.fixed[name])
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.in_training(), **self.fresh}, batch.x)
+        return self.blueprint.forward({**self.in_training(), **self.uses_batch_stats}, batch.x)
 
     def end_task(self, task: Task) -> None:
         self.settle_values()

@@ -39,7 +39,7 @@ class Memory:
         parts = list(self._samples.values())
         return Samples(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]))
 
-    def joined(self, new: Samples) -> Samples:
+    def concat(self, new: Samples) -> Samples:
         """The new samples and all that are kept."""
         parts = [*self._samples.values(), new]
         return new if len(parts) == 1 else Samples(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]))

@@ -64,7 +64,7 @@ class Penalty:
                     target[key.removeprefix(prefix)] = tensor.to(device, copy=True)
 
 
-class Penalised(DenseMethod):
+class QuadraticPenalty(DenseMethod):
     """A network whose loss grows when it leaves what mattered. What is important is kept from task to task."""
 
     penalty: Penalty

@@ -17,13 +17,13 @@ from torch.optim import Optimizer
 from spacenet.config.ranges import Among, Between, Range
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, Layer, Method, MethodSettings, in_parts
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, map_batches
 from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.space.budget import Demand, work_out
+from spacenet.space.budget import ResolvedBudget, resolve
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.forecast import tasks_left
@@ -31,7 +31,7 @@ from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.predictor import Predictor
 from spacenet.space.reservation import reserve
-from spacenet.space.sizing import Sizes, sized
+from spacenet.space.sizing import TaskBudget, default_budget
 from spacenet.space.workspace import Workspace
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
@@ -48,7 +48,7 @@ class SparseMethod(Method):
     settings: SparseSettings
     ranges: ClassVar[Mapping[str, Range]] = {
         "training.learning_rate": Between(0.002, 0.2, log=True),
-        "options.silent_outputs": Between(0, 20, whole=True),
+        "options.phantom_classes": Between(0, 20, whole=True),
         "options.label_smoothing": Among((0.0, 0.1, 0.2)),
     }
     keeps_classifiers = False
@@ -64,14 +64,14 @@ class SparseMethod(Method):
         self.ledger = Ledger(blueprint)
         self.plan = Plan.parse(self.settings.expand)
         given = self.settings
-        fitting = sized(blueprint, given.expected_tasks, given.selected)
-        self.sizes = Sizes(
+        fitting = default_budget(blueprint, given.expected_tasks, given.selected)
+        self.sizes = TaskBudget(
             given.selected or fitting.selected,
             given.reserved or fitting.reserved,
             given.connections or fitting.connections,
         )
         """What a task selects and reserves, and its connections; as given, or as it suits the network."""
-        self.first_sizes = Sizes(
+        self.first_task_budget = TaskBudget(
             given.first_selected or self.sizes.selected,
             given.first_reserved or self.sizes.reserved,
             given.first_connections or self.sizes.connections,
@@ -79,23 +79,23 @@ class SparseMethod(Method):
         self.balance = Balance(given.balance)
         self.workspace: Workspace | None = None
         self.turned: TurnedOutputs | None = None
-        self.drives: Mapping[str, Tensor] = {}
+        self.precomputed: Mapping[str, Tensor] = {}
         self.first_output = 0
         self._pack: Pack | None = None
         self._predictor: Predictor | None = None
 
-    def demand(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> Demand:
+    def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task of so many classes asks of the space; unless it is said, the first is the one in an empty one."""
         held = ledger or self.ledger
         first = not any(map(len, held.connections.values())) if first is None else first
-        return work_out(held, *(self.first_sizes if first else self.sizes), classes)
+        return resolve(held, *(self.first_task_budget if first else self.sizes), classes)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
         rng = generator(self.seed, "forecast", self.tasks_learned)
         return tasks_left(
             self.ledger,
-            lambda ledger: self.demand(classes, ledger),
+            lambda ledger: self.budget(classes, ledger),
             classes,
             self.tasks_learned,
             rng,
@@ -105,7 +105,7 @@ class SparseMethod(Method):
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
         for task in stream:
-            check(self.ledger, self.demand(len(task.classes), first=task.index == 0), len(task.classes))
+            check(self.ledger, self.budget(len(task.classes), first=task.index == 0), len(task.classes))
         self.check_inputs(stream.input_shape)
         fit = self._fitting(len(stream[0].classes))
         grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
@@ -120,12 +120,12 @@ class SparseMethod(Method):
 
     def _fitting(self, classes: int) -> int | None:
         """How many tasks the units allow; None where units never run out."""
-        if self.first_sizes != self.sizes:
+        if self.first_task_budget != self.sizes:
             return self.space_left(classes)
-        demand = self.demand(classes)
+        budget = self.budget(classes)
         if 0 in self.sizes.selected:  # whatever is free, as long as there is enough to reserve
-            demand = replace(demand, selected={name: max(1, count) for name, count in demand.reserved.items()})
-        return tasks_that_fit(self.ledger, demand)
+            budget = replace(budget, selected={name: max(1, count) for name, count in budget.reserved.items()})
+        return tasks_that_fit(self.ledger, budget)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.plan.carry_out(self.ledger, task.index)
@@ -135,29 +135,29 @@ class SparseMethod(Method):
 
     def allocation(self, task: Task) -> tuple[Units, dict[str, Connections]]:
         """Algorithm 2. Nothing is entered into the ledger before all of it fits."""
-        demand = self.demand(len(task.classes))
+        budget = self.budget(len(task.classes))
         for _ in range(MOST_GROWTH):
             try:
-                return self._lay_out(task, demand)
+                return self._lay_out(task, budget)
             except SpaceFull as full:
                 if not self.plan.auto:
                     raise
                 # As many units as a task makes its own: what the task before took away comes back.
-                self.ledger.grow(full.layer, max(1, demand.reserved[full.layer]))
+                self.ledger.grow(full.layer, max(1, budget.reserved[full.layer]))
                 # Where all free units are selected, the new ones are too; connections must not become more with them.
-                demand = replace(demand, selected=self.demand(len(task.classes)).selected)
-        return self._lay_out(task, demand)
+                budget = replace(budget, selected=self.budget(len(task.classes)).selected)
+        return self._lay_out(task, budget)
 
-    def _lay_out(self, task: Task, demand: Demand) -> tuple[Units, dict[str, Connections]]:
+    def _lay_out(self, task: Task, budget: ResolvedBudget) -> tuple[Units, dict[str, Connections]]:
         rng = generator(self.seed, "allocate", task.index)
-        selection = select(self.ledger, demand, torch.tensor(task.classes), rng, self.settings.unused_first)
-        return selection, allocate(self.ledger, demand, selection, task.index, rng)
+        selection = select(self.ledger, budget, torch.tensor(task.classes), rng, self.settings.unused_first)
+        return selection, allocate(self.ledger, budget, selection, task.index, rng)
 
     def _form(self, task: Task, data: Samples) -> dict[str, Any]:
         """What a workspace needs to know besides the task's units and connections."""
         return {
             "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
-            "whole": self.settings.whole,
+            "masked_dense": self.settings.masked_dense,
             # The activations of constant feature maps for all samples would fill the memory.
             "fixed": data.fixed and not self.blueprint.convolves and not self._turns(task),
             "device": self.device,
@@ -167,7 +167,7 @@ class SparseMethod(Method):
         return self.settings.rotations == "all" or (self.settings.rotations == "first" and task.index == 0)
 
     def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
-        self.workspace, self.drives = workspace, workspace.constants.drives(data.x)
+        self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precomputed(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
         if self._turns(task):
@@ -180,17 +180,17 @@ class SparseMethod(Method):
         return [*self._at_work().parameters(), *(self.turned.parameters() if self.turned else ())]
 
     def statistics(self) -> list[Tensor]:
-        return [each for part in self._at_work().populations.values() for each in part.statistics.values()]
+        return [each for part in self._at_work().layers.values() for each in part.statistics.values()]
 
     def forward(self, batch: Batch) -> Tensor:
         if self.turned is not None:
             return self._forward_turned(turned(batch.x), self.turned)
-        drives = {name: drive.index_select(0, batch.rows) for name, drive in self.drives.items()}
-        return self._at_work()(batch.x, drives)
+        precomputed = {name: precomputed.index_select(0, batch.rows) for name, precomputed in self.precomputed.items()}
+        return self._at_work()(batch.x, precomputed)
 
     def _forward_turned(self, x: Tensor, outputs: TurnedOutputs) -> Tensor:
         last: dict[str, Tensor] = {}
-        upright = self._at_work()(x, {}, tap=last.__setitem__)
+        upright = self._at_work()(x, {}, hook=last.__setitem__)
         return torch.cat([upright, outputs(last[self.blueprint.links[-1].name])], 1)
 
     def target(self, batch: Batch) -> Tensor:
@@ -201,8 +201,8 @@ class SparseMethod(Method):
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy over the task's outputs and the silent ones: n scores of 0 weigh as much as one of log n."""
-        if self.settings.silent_outputs:
-            output = F.pad(output, (0, 1), value=math.log(self.settings.silent_outputs))
+        if self.settings.phantom_classes:
+            output = F.pad(output, (0, 1), value=math.log(self.settings.phantom_classes))
         return F.cross_entropy(output, self.target(batch), label_smoothing=self.settings.label_smoothing)
 
     def step(self, optimizer: Optimizer) -> None:
@@ -212,13 +212,13 @@ class SparseMethod(Method):
         workspace = self._at_work()
         workspace.commit(task.index)
         importance = {p.name: workspace.importance(p.name) for p in self.blueprint.hidden}
-        demand = self.demand(len(task.classes), first=task.index == 0)
-        reserve(self.ledger, task.index, workspace.selection, importance, demand.reserved)
-        self.workspace, self.turned, self.drives = None, None, {}
+        budget = self.budget(len(task.classes), first=task.index == 0)
+        reserve(self.ledger, task.index, workspace.selection, importance, budget.reserved)
+        self.workspace, self.turned, self.precomputed = None, None, {}
         self._changed()
         super().end_task(task)
         if self.settings.balance == "logits":
-            scores = in_parts(self.packed(), task.train.x, self.device)
+            scores = map_batches(self.packed(), task.train.x, self.device)
             self.balance.note(
                 scores[:, task.classes.start : task.classes.stop], task.train.y.cpu() - task.classes.start
             )
@@ -249,7 +249,7 @@ class SparseMethod(Method):
         packed, sources = self.packed(), {link.name: link.source for link in self.blueprint.links}
         found: dict[str, Tensor] = {}
 
-        def tap(link: str, h: Tensor) -> None:
+        def hook(link: str, h: Tensor) -> None:
             name = sources[link]
             if name != self.blueprint.input.name and name not in found:
                 each = h.reshape(*h.shape[:2], -1).mean(2).cpu()  # a feature map answers with its mean
@@ -257,16 +257,16 @@ class SparseMethod(Method):
                 found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
 
         with torch.no_grad():
-            packed.forward(packed.values, x, tap)
+            packed.forward(packed.values, x, hook)
         return found
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         layers = []
-        for population in self.blueprint.populations[1:]:
-            name, used = population.name, self.ledger.used(population.name)
+        for layer in self.blueprint.layers[1:]:
+            name, used = layer.name, self.ledger.used(layer.name)
             into = [self.ledger.connections[link.name] for link in self.blueprint.links if link.target == name]
             layers.append(
-                Layer(
+                LayerUsage(
                     name,
                     units=len(used),
                     used=int(used.sum()),

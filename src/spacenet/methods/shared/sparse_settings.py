@@ -32,7 +32,7 @@ class SparseSettings(MethodSettings):
     """Connections that the first task gets, likewise."""
     unused_first: Flag = False
     """Whether a task gets the free units that the fewest connections enter, instead of any: tasks overlap later."""
-    silent_outputs: int = 8
+    phantom_classes: int = 8
     """Outputs of other tasks in the loss. They have no connections during the task, so their score is 0."""
     label_smoothing: float = 0.0
     """Part of every sample's probability that is spread over all outputs: keeps scores of different tasks alike."""
@@ -44,14 +44,14 @@ class SparseSettings(MethodSettings):
     Features become more general, and a step takes four times as long."""
     expand: OptionalText = None
     """Add units: 6:conv2=8,conv3=8 before task 6 to these layers, or auto where the next task does not fit."""
-    whole: Flag = False
+    masked_dense: Flag = False
     """Train in the whole network behind masks instead of a compact workspace: same result, slower. For comparison."""
 
     def __post_init__(self) -> None:
         if self.expected_tasks < 1:
             raise SettingsError(f"expected-tasks: {self.expected_tasks} is not a number of tasks (need 1 or more)")
-        if self.silent_outputs < 0:
-            raise SettingsError(f"silent-outputs: {self.silent_outputs} is not a number of outputs (need 0 or more)")
+        if self.phantom_classes < 0:
+            raise SettingsError(f"silent-outputs: {self.phantom_classes} is not a number of outputs (need 0 or more)")
         if not 0.0 <= self.label_smoothing < 1.0:
             raise SettingsError(f"label-smoothing: {self.label_smoothing} is not a part (need 0 ≤ it < 1)")
         Plan.parse(self.expand)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Blueprint, Values
+from spacenet.space.blueprint import Blueprint, Params
 
 
 def connections(weight: Tensor) -> Tensor:
@@ -11,8 +11,8 @@ def connections(weight: Tensor) -> Tensor:
     return weight.detach().reshape(*weight.shape[:2], -1).any(2).cpu()
 
 
-def reached(blueprint: Blueprint, values: Values, outputs: Tensor) -> dict[str, Tensor]:
-    """In each population, the units from which connections lead to these outputs, over any way."""
+def reached(blueprint: Blueprint, values: Params, outputs: Tensor) -> dict[str, Tensor]:
+    """In each layer, the units from which connections lead to these outputs, over any way."""
     connected = {link.name: connections(values[link.name]) for link in blueprint.links}
     found = {link.source: torch.zeros(connected[link.name].shape[1], dtype=torch.bool) for link in blueprint.links}
     found[blueprint.output.name] = outputs

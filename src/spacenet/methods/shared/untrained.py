@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.data.stream import Samples, Stream, Task
-from spacenet.methods.base import ANY, Batch, Layer, Method, MethodSettings, in_parts
+from spacenet.methods.base import ANY, Batch, LayerUsage, Method, MethodSettings, map_batches
 from spacenet.methods.shared.class_statistics import FIXED, fixed_kind
 from spacenet.space.blueprint import CPU, Blueprint
 
@@ -63,7 +63,7 @@ class UntrainedMethod(Method):
         return self.predict(batch.x)
 
     def end_task(self, task: Task) -> None:
-        self.enter(in_parts(self._represent, task.train.x, self.device), task.train.y.cpu(), task)
+        self.enter(map_batches(self._represent, task.train.x, self.device), task.train.y.cpu(), task)
         self._values = None
         super().end_task(task)
 
@@ -75,7 +75,7 @@ class UntrainedMethod(Method):
     def _represent(self, x: Tensor) -> Tensor:
         return FIXED[fixed_kind(self.settings.representation, tuple(x.shape[1:]))](x)
 
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[LayerUsage]:
         return []
 
     def load_model(self, tensors: Mapping[str, Tensor]) -> None:

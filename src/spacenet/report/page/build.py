@@ -16,7 +16,7 @@ PAGE = "report.html"
 COMPARISON = "comparison.json"
 
 
-def make_page(folders: Sequence[Path], beside: Path | None = None, failures: Sequence[str] | None = None) -> Page:
+def build_page(folders: Sequence[Path], beside: Path | None = None, failures: Sequence[str] | None = None) -> Page:
     """The page of a run, of its seeds, or of a comparison, whichever the folders hold.
 
     `failures` are those of a comparison that is just ending; otherwise what it noted is read.

@@ -15,21 +15,25 @@ SECTIONS = ("data", "net", "training", "options")
 def run_command(config: RunConfig, seeds: int = 1) -> str:
     """The shortest such line, over the experiments that the stream has presets for."""
     first, *others = BENCHMARKS.get(config.stream, {"": None})
-    lines = [_arguments(config, None if variant == first else variant) for variant in (first, *others)]
+    lines = [_arguments(config, None if preset_name == first else preset_name) for preset_name in (first, *others)]
     more = ["--seeds", str(seeds)] if seeds > 1 else []
     return shlex.join(["spacenet", "run", *min(lines, key=len), *more])
 
 
-def _arguments(config: RunConfig, variant: str | None) -> list[str]:
-    default = preset(config.stream, config.method, variant=variant)
+def _arguments(config: RunConfig, preset_name: str | None) -> list[str]:
+    default = preset(config.stream, config.method, preset_name=preset_name)
     words = [] if config.stream == NPZ else [config.stream]  # first: a list of numbers would swallow it
     words += ["--method", config.method]
-    if variant is not None:
-        words += ["--preset", variant]
+    if preset_name is not None:
+        words += ["--preset", preset_name]
     if default.net.net != config.net.net:
         # As the command line does it: another network's name brings its own preset along.
-        own = config.net.net if variant is None and config.net.net in BENCHMARKS.get(config.stream, {}) else variant
-        default = preset(config.stream, config.method, {"net": {"net": config.net.net}}, variant=own)
+        own = (
+            config.net.net
+            if preset_name is None and config.net.net in BENCHMARKS.get(config.stream, {})
+            else preset_name
+        )
+        default = preset(config.stream, config.method, {"net": {"net": config.net.net}}, preset_name=own)
         words += ["--net", config.net.net]
     if config.seed != default.seed:
         words += ["--seed", str(config.seed)]

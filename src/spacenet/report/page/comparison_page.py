@@ -23,8 +23,8 @@ def comparison_page(facts: ComparisonFacts, configs: Mapping[str, RunConfig], fa
     )
     sections = [
         Section("The figures", notes(facts.rows), [_table(facts, of_seeds)]),
-        Section("Side by side", exhibits=[Exhibit(picture) for picture in comparison_pictures(facts)]),
-        _making(facts, configs),
+        Section("Side by side", exhibits=[Exhibit(plot) for plot in comparison_pictures(facts)]),
+        _provenance(facts, configs),
     ]
     versions = next(iter(facts.runs.values()))[0]["versions"]
     return Page(
@@ -44,13 +44,13 @@ def _missing(facts: ComparisonFacts, failures: Sequence[str]) -> list[str]:
 
 
 def _table(facts: ComparisonFacts, of_seeds: str) -> Table:
-    spread = ", mean ± standard deviation" if len(facts.seeds) > 1 else ""
+    std = ", mean ± standard deviation" if len(facts.seeds) > 1 else ""
     # The method first: it names the row.
     rows = [[row[1], row[0], *row[2:]] for row in map(cells, facts.rows)]
-    return Table(f"{facts.stream}, {of_seeds}{spread}", [COLUMNS[1], COLUMNS[0], *COLUMNS[2:]], rows, words=2)
+    return Table(f"{facts.stream}, {of_seeds}{std}", [COLUMNS[1], COLUMNS[0], *COLUMNS[2:]], rows, words=2)
 
 
-def _making(facts: ComparisonFacts, configs: Mapping[str, RunConfig]) -> Section:
+def _provenance(facts: ComparisonFacts, configs: Mapping[str, RunConfig]) -> Section:
     """How the runs were made, and how to make them again."""
     lines, files = [], []
     alike: dict[tuple[str, str, str], list[str]] = {}

@@ -10,8 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from spacenet.report.plots.plot import Picture
-from spacenet.utils.extras import need
+from spacenet.report.plots.plot import Plot
+from spacenet.utils.extras import require_extra
 from spacenet.utils.files import save_bytes
 
 PIXELS_PER_POINT = 1.5
@@ -28,7 +28,7 @@ class Number:
     value: str
     meaning: str
     """In plain words."""
-    spread: str = ""
+    std: str = ""
     """Its standard deviation over several seeds."""
 
 
@@ -47,7 +47,7 @@ class Table:
 class Exhibit:
     """A picture, and its figures where they are few enough to be read."""
 
-    picture: Picture
+    plot: Plot
     data: Table | None = None
 
 
@@ -90,13 +90,13 @@ class Page:
     foot: str = ""
 
     @property
-    def pictures(self) -> list[Picture]:
-        return [exhibit.picture for section in self.sections for exhibit in section.exhibits]
+    def plots(self) -> list[Plot]:
+        return [exhibit.plot for section in self.sections for exhibit in section.exhibits]
 
 
 def to_html(page: Page) -> str:
     """The page as one HTML text."""
-    jinja: Any = need("report", "report", "jinja2")
+    jinja: Any = require_extra("report", "report", "jinja2")
     surroundings = jinja.Environment(
         autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -115,12 +115,12 @@ def save_page(page: Page, path: Path) -> None:
 def save_figures(page: Page, folder: Path) -> list[Path]:
     """Write every picture as files of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [path for picture in page.pictures for path in picture.save(folder)]
+    return [path for plot in page.plots for path in plot.save(folder)]
 
 
-def _drawing(picture: Picture) -> dict[str, Any]:
+def _drawing(plot: Plot) -> dict[str, Any]:
     """For the template: the SVG, its width in pixels, and the least that it may get."""
-    svg = _named_once(picture.inline())
+    svg = _named_once(plot.inline())
     found = re.search(r'viewBox="\S+ \S+ (\S+) \S+"', svg)
     assert found is not None
     width = round(float(found[1]) * PIXELS_PER_POINT)

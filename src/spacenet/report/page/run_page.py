@@ -13,7 +13,7 @@ from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Command, Exhibit, Number, Page, Section, Table
 from spacenet.report.plots.accuracy import accuracy_pictures
 from spacenet.report.plots.class_memory import class_memory_data, class_memory_picture
-from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.plot import Plot
 from spacenet.report.plots.space import space_pictures
 from spacenet.report.run_data import RunFacts
 from spacenet.report.tables import bytes_text
@@ -30,15 +30,15 @@ def run_page(runs: Sequence[RunFacts], beside: RunFacts | None = None, failures:
     """Of several seeds the figures are of all, the pictures of the first. `failures`: why seeds are missing."""
     first = runs[0]
     accuracy = accuracy_pictures(first)
-    confusion = [picture for picture in accuracy if "confusion" in picture.name]
-    memory = [picture for picture in accuracy if picture not in confusion]
+    confusion = [plot for plot in accuracy if "confusion" in plot.name]
+    memory = [plot for plot in accuracy if plot not in confusion]
     of_which = [f"The pictures show seed {first.config.seed}."] if len(runs) > 1 else []
     sections = [
         Section("What it remembers", of_which, _seeds(runs), _exhibits(memory, first)),
         Section("What it confuses", exhibits=_exhibits(confusion, first)),
         *_of_classes(first),
         Section("The space", exhibits=_exhibits(space_pictures(first, beside), first)),
-        _making(runs),
+        _provenance(runs),
     ]
     return Page(_title(runs), _lead(first), sections, [*alarms(runs), *failures], numbers(runs), _foot(runs))
 
@@ -56,7 +56,7 @@ def numbers(runs: Sequence[RunFacts]) -> list[Number]:
     def every(key: str) -> list[float]:
         return [float(each[key]) for each in metrics]
 
-    told = [float(each["task_incremental"]["acc"]) for each in metrics]
+    task_il_acc = [float(each["task_incremental"]["acc"]) for each in metrics]
     kept = runs[0].analysis.kept
     of_classes = f" and {kept.floats:,} numbers for each class" if kept else ""
     files = [float((facts.folder / MODEL).stat().st_size) for facts in runs]
@@ -64,7 +64,7 @@ def numbers(runs: Sequence[RunFacts]) -> list[Number]:
     connections = of("Connections", "in the whole network", every("connections"), "{:,.0f}".format)
     return [
         of("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", every("acc"), plain, " %"),
-        of("ACC, task told", "if it only had to choose among the task's own classes", told, plain, " %"),
+        of("ACC, task told", "if it only had to choose among the task's own classes", task_il_acc, plain, " %"),
         of("BWT", "percentage points that earlier tasks changed by since they were learned", every("bwt"), _signed),
         of("Forgetting", "percentage points that earlier tasks lost from their best", every("forgetting"), plain),
         *([connections] if metrics[0]["layers"] else []),
@@ -111,10 +111,10 @@ def _lead(facts: RunFacts) -> str:
     )
 
 
-def _exhibits(pictures: Sequence[Picture], facts: RunFacts) -> list[Exhibit]:
+def _exhibits(plots: Sequence[Plot], facts: RunFacts) -> list[Exhibit]:
     """The pictures with their figures."""
     tables = {"accuracy-matrix": _matrix(facts), "class-confusion": _confusion(facts), "capacity-map": _layers(facts)}
-    return [Exhibit(picture, tables.get(picture.name)) for picture in pictures]
+    return [Exhibit(plot, tables.get(plot.name)) for plot in plots]
 
 
 def _of_classes(facts: RunFacts) -> list[Section]:
@@ -178,7 +178,7 @@ def _seeds(runs: Sequence[RunFacts]) -> list[Table]:
     return [Table("Each seed", ["seed", "ACC %", "BWT", "forgetting", "ACC %, task told", "time"], rows)]
 
 
-def _making(runs: Sequence[RunFacts]) -> Section:
+def _provenance(runs: Sequence[RunFacts]) -> Section:
     """How the run was made, and how to make it again."""
     config, metrics = runs[0].config, runs[0].metrics
     rows = [[name.replace("_", " "), part, _text(value)] for part, name, value in _settings(runs[0])]

@@ -7,17 +7,17 @@ from spacenet.report.plots.confusion import (
     task_confusion_picture,
 )
 from spacenet.report.plots.matrix import course_picture, matrix_data, matrix_picture
-from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.plot import Plot
 from spacenet.report.run_data import RunFacts
 
 
-def accuracy_pictures(facts: RunFacts) -> list[Picture]:
+def accuracy_pictures(facts: RunFacts) -> list[Plot]:
     """Those that make sense for the run."""
     matrix, tasks, classes = matrix_data(facts), task_confusion_data(facts), class_confusion_data(facts)
-    pictures = [
+    plots = [
         matrix_picture(matrix),
         course_picture(matrix),
         task_confusion_picture(tasks) if tasks else None,
         class_confusion_picture(classes) if classes else None,
     ]
-    return [picture for picture in pictures if picture is not None]
+    return [plot for plot in plots if plot is not None]

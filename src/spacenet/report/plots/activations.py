@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spacenet.report.plots.areas import BRIGHT, words
 from spacenet.report.plots.labels import share_text
-from spacenet.report.plots.plot import AMOUNT, Picture, new_figure
+from spacenet.report.plots.plot import AMOUNT, Plot, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -78,14 +78,14 @@ def _layer(name: str, values: NDArray[np.float32], first: NDArray[np.bool_]) -> 
     return LayerActivations(name, tuple(order.tolist()), values[:, order])
 
 
-def activations_picture(data: ActivationsData) -> Picture:
+def activations_picture(data: ActivationsData) -> Plot:
     """A heat map for each layer."""
     shares = [f"{share_text(layer.share)} of {layer.name}" for layer in data.layers]
     title = f"After task 1, a sample activates {', '.join(shares[:-1])}{' and ' * (len(shares) > 1)}{shares[-1]}"
     samples = " and ".join(f"{words(count, 'sample')} of class {label}" for label, count in data.classes)
     parts = (f"{layer.answering} of {len(layer.order)} units of {layer.name}" for layer in data.layers)
     text = f"Activations for {samples} after task 1. {title}. Active for any of them are {', '.join(parts)}."
-    return Picture("activations", title, text, lambda: _draw(data))
+    return Plot("activations", title, text, lambda: _draw(data))
 
 
 def _draw(data: ActivationsData) -> "Figure":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ MANY = 12
 
 def letters_on(colour: Any) -> str:
     """Dark letters on a bright colour, bright ones on a dark colour."""
-    red, green, blue = need("report", "report", "matplotlib.colors").to_rgb(colour)
+    red, green, blue = require_extra("report", "report", "matplotlib.colors").to_rgb(colour)
     return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else BRIGHT
 
 
@@ -28,7 +28,7 @@ def paint(axes: "Axes", numbers: Any, colours: Sequence[str], extent: tuple[floa
 
     It is one bitmap, however many cells there are.
     """
-    shades = need("report", "report", "matplotlib.colors").to_rgba_array([*colours, "none"])
+    shades = require_extra("report", "report", "matplotlib.colors").to_rgba_array([*colours, "none"])
     axes.imshow(shades[np.asarray(numbers)], extent=extent, aspect="auto", interpolation="none")
 
 

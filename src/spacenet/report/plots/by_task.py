@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spacenet.report.comparison_data import ComparisonFacts
 from spacenet.report.plots.cells import MOST_NUMBERS, draw_cells, draw_scale, name_ticks, numbers
 from spacenet.report.plots.labels import task_text, tasks_text
-from spacenet.report.plots.plot import INK, Picture, colours, new_figure
+from spacenet.report.plots.plot import INK, Plot, colours, new_figure
 from spacenet.report.plots.strategies import leaders
 
 if TYPE_CHECKING:
@@ -57,17 +57,17 @@ def by_task_data(facts: ComparisonFacts) -> ByTaskData:
     last = {name: np.array([run["matrix"][-1] for run in runs], float) for name, runs in facts.runs.items()}
     methods = sorted(last, key=lambda name: -float(last[name].mean()))
     several = any(len(rows) > 1 for rows in last.values())
-    spread = [last[name].std(0, ddof=1 if len(last[name]) > 1 else 0) for name in methods]
+    std = [last[name].std(0, ddof=1 if len(last[name]) > 1 else 0) for name in methods]
     return ByTaskData(
         tuple(methods),
         np.array([last[name].mean(0) for name in methods]),
-        np.array(spread) if several else None,
+        np.array(std) if several else None,
         tuple(tuple(task) for task in facts.labels),
         tuple(name for group in leaders(facts.rows) for name in group[:1]),
     )
 
 
-def by_task_picture(data: ByTaskData) -> Picture | None:
+def by_task_picture(data: ByTaskData) -> Plot | None:
     """Nothing to see with a single task, or a single method."""
     if min(data.accuracy.shape) < 2:
         return None
@@ -76,7 +76,7 @@ def by_task_picture(data: ByTaskData) -> Picture | None:
         for name, row in zip(data.methods, data.accuracy, strict=True)
     )
     kind = "Bars" if data.as_bars else "Heat map"
-    return Picture(
+    return Plot(
         "accuracy-by-task",
         _title(data),
         f"{kind}: accuracy of each method on each task after the last one. {each}.",
@@ -133,9 +133,9 @@ def _draw_bars(data: ByTaskData) -> "Figure":
     axes.set_ylabel("accuracy in % in the end")
     axes.grid(axis="y")
     axes.set_axisbelow(True)
-    spread = "lines: standard deviation " + ("over seeds; " if data.over_seeds is not None else "")
-    spread += "of the average over tasks"
-    axes.set_xlabel(f"{axes.get_xlabel()} ({spread})".strip())
+    std = "lines: standard deviation " + ("over seeds; " if data.over_seeds is not None else "")
+    std += "of the average over tasks"
+    axes.set_xlabel(f"{axes.get_xlabel()} ({std})".strip())
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=methods, columnspacing=1.2, handletextpad=0.4, borderpad=0
     )
@@ -146,10 +146,10 @@ def _draw_cells(data: ByTaskData) -> "Figure":
     methods, tasks = data.accuracy.shape
     figure = new_figure(1.0 + 0.26 * methods)
     axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
-    few, spread = tasks <= 6, data.over_seeds is not None and tasks <= 8
+    few, std = tasks <= 6, data.over_seeds is not None and tasks <= 8
     numbered = tasks <= MOST_NUMBERS and methods * tasks <= MOST_CELLS
     texts = numbers(data.accuracy)
-    if spread and data.over_seeds is not None:
+    if std and data.over_seeds is not None:
         texts = [_with_spread(*lines) for lines in zip(texts, numbers(data.over_seeds), strict=True)]
     image = draw_cells(axes, data.accuracy, texts if numbered else None)
     averages = _with_spread(*(numbers(values[None])[0] for values in (data.average, data.over_tasks)))
@@ -162,10 +162,10 @@ def _draw_cells(data: ByTaskData) -> "Figure":
     name_ticks(axes.yaxis, data.methods)
     name_ticks(beside.xaxis, ["average"])
     beside.set_xlabel("± over tasks")
-    unit = "accuracy in % in the end" + (" ± standard deviation over seeds" if spread else "")
+    unit = "accuracy in % in the end" + (" ± standard deviation over seeds" if std else "")
     axes.set_xlabel(unit + ("" if few else ", on task"))
     return figure
 
 
 def _with_spread(centers: Sequence[str], spreads: Sequence[str]) -> list[str]:
-    return [f"{center} ± {spread}" for center, spread in zip(centers, spreads, strict=True)]
+    return [f"{center} ± {std}" for center, std in zip(centers, spreads, strict=True)]

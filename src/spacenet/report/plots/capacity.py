@@ -8,7 +8,7 @@ import numpy as np
 
 from spacenet.model.model import Model
 from spacenet.report.plots.areas import letters_on, listed, paint, words
-from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Picture, colours, new_figure
+from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Plot, colours, new_figure
 from spacenet.report.run_data import RunFacts
 from spacenet.space.forecast import LIMIT
 from spacenet.space.ledger import FREE
@@ -64,7 +64,7 @@ def capacity_data(facts: RunFacts) -> CapacityData | None:
     """Counted in the ledger; None where there is no space."""
     if facts.model is None:
         return None
-    layers = tuple(_layer(facts.model, population.name) for population in facts.model.method.blueprint.hidden)
+    layers = tuple(_layer(facts.model, layer.name) for layer in facts.model.method.blueprint.hidden)
     return CapacityData(layers, None if facts.model.method.needs_old_data else facts.model.space_left())
 
 
@@ -75,11 +75,11 @@ def _layer(model: Model, name: str) -> LayerUse:
     return LayerUse(name, len(state), tuple(counts.tolist()), int((free & used).sum()), int((free & ~used).sum()))
 
 
-def capacity_picture(data: CapacityData) -> Picture:
+def capacity_picture(data: CapacityData) -> Plot:
     """A strip for each layer, its units sorted by task."""
     parts = (f"{layer.name}: {listed([f'{name} {count}' for name, count in layer.areas])}" for layer in data.layers)
     text = f"Units of each hidden layer by the task that reserved them. {'; '.join(parts)}."
-    return Picture("capacity-map", _title(data), text, lambda: _draw(data))
+    return Plot("capacity-map", _title(data), text, lambda: _draw(data))
 
 
 def _title(data: CapacityData) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spacenet.report.plots.areas import letters_on
 from spacenet.report.plots.plot import AMOUNT
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,7 +36,7 @@ def draw_cells(
 
     Where small values matter, colours follow the square root: 4 % can then be told from 0.
     """
-    norm = need("report", "report", "matplotlib.colors").PowerNorm(0.5 if small_matters else 1, 0, 100)
+    norm = require_extra("report", "report", "matplotlib.colors").PowerNorm(0.5 if small_matters else 1, 0, 100)
     image = axes.imshow(np.ma.masked_invalid(values), cmap=AMOUNT, norm=norm, interpolation="none")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
@@ -62,4 +62,4 @@ def name_ticks(axis: Any, names: Sequence[str], turned: bool = False) -> None:
     places = range(0, len(names), step)
     axis.set_ticks(list(places), [names[place] for place in places])
     if turned:
-        need("report", "report", "matplotlib.artist").setp(axis.get_ticklabels(), rotation=90)
+        require_extra("report", "report", "matplotlib.artist").setp(axis.get_ticklabels(), rotation=90)

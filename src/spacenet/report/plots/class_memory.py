@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from spacenet.experiments.analysis import Thinner
-from spacenet.report.plots.plot import INK, LINE, TASKS, Picture, new_figure
+from spacenet.experiments.analysis import Truncated
+from spacenet.report.plots.plot import INK, LINE, TASKS, Plot, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ TICKS = (1, 2, 5)
 class ClassMemoryData:
     """From the fewest directions to all that the run kept."""
 
-    points: tuple[Thinner, ...]
+    points: tuple[Truncated, ...]
 
     @property
-    def used(self) -> Thinner:
+    def used(self) -> Truncated:
         """What the run kept."""
         return self.points[-1]
 
     @property
-    def enough(self) -> Thinner:
+    def enough(self) -> Truncated:
         """The least that is nearly as accurate as what the run kept."""
         return next(point for point in self.points if point.acc >= self.used.acc - NEAR)
 
@@ -43,21 +43,21 @@ class ClassMemoryData:
         accuracies = [point.acc for point in self.points]
         return max(max(accuracies) - min(accuracies), LEAST_SPAN)
 
-    def falls(self, point: Thinner, other: Thinner) -> bool:
+    def falls(self, point: Truncated, other: Truncated) -> bool:
         """Whether the line goes down from one to the other, so that one sees it."""
         return other.acc < point.acc - 0.03 * self.span
 
 
 def class_memory_data(facts: RunFacts) -> ClassMemoryData | None:
     """What the run noted; None where its method describes no classes."""
-    points = facts.analysis.thinner
+    points = facts.analysis.truncate
     return ClassMemoryData(points) if len(points) > 1 else None
 
 
-def class_memory_picture(data: ClassMemoryData) -> Picture:
+def class_memory_picture(data: ClassMemoryData) -> Plot:
     """A point for each number of directions."""
     each = "; ".join(f"{_directions(p)}: {p.floats:,} numbers, {p.acc:.1f} %" for p in data.points)
-    return Picture(
+    return Plot(
         "accuracy-against-memory",
         _title(data),
         "Line: the accuracy over all tasks in the end (ACC) against the numbers kept of each class, from no direction "
@@ -75,7 +75,7 @@ def _title(data: ClassMemoryData) -> str:
     return f"{said}; {enough.floats:,} are enough for {enough.acc:.1f} %"
 
 
-def _directions(point: Thinner) -> str:
+def _directions(point: Truncated) -> str:
     if not point.directions:
         return "means only"
     return "1 direction" if point.directions == 1 else f"{point.directions} directions"
@@ -115,7 +115,7 @@ def _name(axes: "Axes", data: ClassMemoryData) -> None:
 
 def _label(
     axes: "Axes",
-    point: Thinner,
+    point: Truncated,
     text: str,
     away: tuple[float, float],
     up: str,

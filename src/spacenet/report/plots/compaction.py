@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spacenet.report.plots.areas import half_of, paint
 from spacenet.report.plots.initial_allocation import laid_out
-from spacenet.report.plots.plot import INK, LINE, Picture, colours, new_figure
+from spacenet.report.plots.plot import INK, LINE, Plot, colours, new_figure
 from spacenet.report.run_data import RunFacts
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.cut import Units
@@ -51,7 +51,7 @@ def compaction_data(facts: RunFacts, task: int = 1) -> CompactionData | None:
 
 
 def _first_between_hidden(blueprint: Blueprint) -> Link:
-    hidden = [population.name for population in blueprint.hidden]
+    hidden = [layer.name for layer in blueprint.hidden]
     inner = (link for link in blueprint.links if link.source in hidden and link.target in hidden)
     return next(inner, blueprint.links[0])
 
@@ -64,7 +64,7 @@ def _block(connections: Connections, link: Link, selection: Units) -> Block:
     return block
 
 
-def compaction_picture(data: CompactionData) -> Picture:
+def compaction_picture(data: CompactionData) -> Plot:
     """Two panels, before and after, each sorted by how many connections its units have."""
     enter = [half_of(block.sum(1)) for block in (data.before, data.after)]
     leave = [half_of(block.sum(0)) for block in (data.before, data.after)]
@@ -76,7 +76,7 @@ def compaction_picture(data: CompactionData) -> Picture:
         f"training. Half of them entered {enter[0]} of {targets} units before and enter {enter[1]} after; half "
         f"left {leave[0]} of {sources} units before and leave {leave[1]} after."
     )
-    return Picture("connections-before-after", title, text, lambda: _draw(data))
+    return Plot("connections-before-after", title, text, lambda: _draw(data))
 
 
 def _draw(data: CompactionData) -> "Figure":

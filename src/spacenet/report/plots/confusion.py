@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spacenet.report.plots.areas import BRIGHT
 from spacenet.report.plots.cells import MOST_NUMBERS, draw_cells, draw_scale, name_ticks, numbers
 from spacenet.report.plots.labels import share_text, task_text, tasks_text
-from spacenet.report.plots.plot import Picture, new_figure
+from spacenet.report.plots.plot import Plot, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def task_confusion_data(facts: RunFacts) -> ConfusionData | None:
     return ConfusionData(_shares(together), names, tuple(range(len(starts))))
 
 
-def class_confusion_picture(data: ConfusionData) -> Picture | None:
+def class_confusion_picture(data: ConfusionData) -> Plot | None:
     """The heat map; nothing to see with a single class."""
     if len(data.names) < 2:
         return None
@@ -72,7 +72,7 @@ def class_confusion_picture(data: ConfusionData) -> Picture | None:
     title = "No class is taken for another"
     for a, b, share in data.largest(1):
         title = f"{data.names[a]} is taken for {data.names[b]} most often: {share_text(share)} of its samples"
-    return Picture(
+    return Plot(
         "class-confusion",
         title,
         "Heat map: for each true class (row) the part of its test samples that is given each class (column), in the "
@@ -81,7 +81,7 @@ def class_confusion_picture(data: ConfusionData) -> Picture | None:
     )
 
 
-def task_confusion_picture(data: ConfusionData) -> Picture | None:
+def task_confusion_picture(data: ConfusionData) -> Plot | None:
     """The heat map; nothing to see with a single task."""
     if len(data.names) < 2:
         return None
@@ -93,7 +93,7 @@ def task_confusion_picture(data: ConfusionData) -> Picture | None:
             most = f"most that one loses to another: {share_text(share)}, task {a + 1} to task {b + 1}"
             title = f"Every task keeps {math.floor(10 * least) / 10:.1f} % of its samples or more; {most}"
     kept_all = tasks_text(np.diagonal(data.shares))
-    return Picture(
+    return Plot(
         "task-confusion",
         title,
         "Heat map: for each true task (row) the part of its test samples that is given a class of each task (column), "

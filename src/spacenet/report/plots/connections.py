@@ -8,7 +8,7 @@ import numpy as np
 
 from spacenet.report.plots.areas import letters_on, listed, paint, some_of
 from spacenet.report.plots.labels import share_text, spread_out
-from spacenet.report.plots.plot import Picture, colours, new_figure
+from spacenet.report.plots.plot import Plot, colours, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def connections_data(facts: RunFacts) -> tuple[LinkUse, ...] | None:
     )
 
 
-def connections_picture(links: tuple[LinkUse, ...]) -> Picture:
+def connections_picture(links: tuple[LinkUse, ...]) -> Plot:
     """A bar for each pair of layers, divided by task."""
     total, positions = sum(link.total for link in links), sum(link.positions for link in links)
     each = sorted({sum(counts) for counts in zip(*(link.counts for link in links), strict=True)})
@@ -76,7 +76,7 @@ def connections_picture(links: tuple[LinkUse, ...]) -> Picture:
         for link in links
     )
     text = f"Connections of each task, from the first on, between layers. {'. '.join(parts)}."
-    return Picture("connections-per-task", title, text, lambda: _draw_bars(links))
+    return Plot("connections-per-task", title, text, lambda: _draw_bars(links))
 
 
 def _draw_bars(links: tuple[LinkUse, ...]) -> "Figure":
@@ -150,7 +150,7 @@ def rewiring_data(facts: RunFacts) -> RewiringData | None:
     return RewiringData(len(facts.metrics["tasks"]), moved) if any(map(any, moved.values())) else None
 
 
-def rewiring_picture(data: RewiringData) -> Picture:
+def rewiring_picture(data: RewiringData) -> Plot:
     """A line for each task."""
     last = [line[-1] for line in data.moved.values()]
     if data.learned == 1:
@@ -162,7 +162,7 @@ def rewiring_picture(data: RewiringData) -> Picture:
     title = f"When training ends, {who} lie elsewhere than at first"
     parts = [f"task {number} {share_text(share)}" for number, share in zip(data.moved, last, strict=True)]
     text = f"Connections that had moved when training ended, those of the classifiers apart: {listed(parts)}."
-    return Picture("rewiring", title, text, lambda: _draw_lines(data))
+    return Plot("rewiring", title, text, lambda: _draw_lines(data))
 
 
 def _draw_lines(data: RewiringData) -> "Figure":

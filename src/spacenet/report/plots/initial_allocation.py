@@ -23,14 +23,14 @@ def laid_out(facts: RunFacts, task: int) -> tuple[Units, dict[str, Connections]]
 def ledger_before(facts: RunFacts, task: int) -> Ledger:
     """The ledger without all that this task and later ones did: connections, reservations and units added."""
     assert facts.model is not None
-    now, sizes = facts.model.method.ledger, {p.name: p.size for p in facts.model.method.blueprint.populations}
+    now, sizes = facts.model.method.ledger, {p.name: p.size for p in facts.model.method.blueprint.layers}
     if task:
         sizes |= {layer["name"]: layer["units"] for layer in facts.metrics["tasks"][task - 1]["layers"]}
     then = Ledger(now.blueprint)
-    for population in now.blueprint.populations:
-        state = now.state[population.name][: sizes[population.name]]
-        then.state[population.name] = torch.where(state < task, state, FREE)
-        then.units |= {key: now.units[key][: sizes[population.name]] for key in population.keys()}
+    for layer in now.blueprint.layers:
+        state = now.state[layer.name][: sizes[layer.name]]
+        then.state[layer.name] = torch.where(state < task, state, FREE)
+        then.units |= {key: now.units[key][: sizes[layer.name]] for key in layer.keys()}
     then.connections = {name: held[held.owner < task] for name, held in now.connections.items()}
     return then
 

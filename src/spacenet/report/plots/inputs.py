@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spacenet.report.plots.areas import half_of, listed, some_of
 from spacenet.report.plots.labels import classes_text
-from spacenet.report.plots.plot import AMOUNT, LINE, WIDTH, Picture, new_figure
+from spacenet.report.plots.plot import AMOUNT, LINE, WIDTH, Plot, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _of_task(facts: RunFacts, task: int) -> NDArray[np.int64]:
     return counts
 
 
-def inputs_picture(data: InputsData) -> Picture:
+def inputs_picture(data: InputsData) -> Plot:
     """A row of images for each method."""
     halves = [[half_of(image.ravel()) for image in row] for row in data.counts]
     pixels = data.counts[0, 0].size
@@ -86,7 +86,7 @@ def inputs_picture(data: InputsData) -> Picture:
         for method, row in zip(data.methods, halves, strict=True)
     )
     text = f"Connections that start at each of {pixels} pixels. Pixels that hold half of them: {'; '.join(parts)}."
-    return Picture("inputs", title, text, lambda: _draw(data))
+    return Plot("inputs", title, text, lambda: _draw(data))
 
 
 def _draw(data: InputsData) -> "Figure":

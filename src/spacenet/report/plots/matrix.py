@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spacenet.report.plots.areas import some_of
 from spacenet.report.plots.cells import MOST_NUMBERS, draw_cells, draw_scale, name_ticks, numbers
 from spacenet.report.plots.labels import share_texts, spread_out, task_text, tasks_text
-from spacenet.report.plots.plot import INK, Picture, colours, new_figure
+from spacenet.report.plots.plot import INK, Plot, colours, new_figure
 from spacenet.report.run_data import RunFacts
 
 if TYPE_CHECKING:
@@ -45,13 +45,13 @@ def matrix_data(facts: RunFacts) -> MatrixData:
     return MatrixData(accuracy, means, facts.metrics["acc"], facts.metrics["bwt"], labels)
 
 
-def matrix_picture(data: MatrixData) -> Picture | None:
+def matrix_picture(data: MatrixData) -> Plot | None:
     """The heat map; nothing to see with a single task."""
     count = len(data.accuracy)
     if count < 2:
         return None
     each = tasks_text(data.accuracy[-1])
-    return Picture(
+    return Plot(
         "accuracy-matrix",
         f"In the end {count} tasks are known to {data.acc:.1f} % on average (ACC); {_change(data.bwt, count)} (BWT)",
         f"Heat map of the accuracy on each task (columns) after learning each task (rows), in percent. "
@@ -86,7 +86,7 @@ def _draw_matrix(data: MatrixData) -> "Figure":
     return figure
 
 
-def course_picture(data: MatrixData) -> Picture | None:
+def course_picture(data: MatrixData) -> Plot | None:
     """A line for each task, and the mean; nothing to see with a single task."""
     count = len(data.accuracy)
     if count < 2:
@@ -101,7 +101,7 @@ def course_picture(data: MatrixData) -> Picture | None:
     else:
         title += "; no earlier task loses anything that could be seen"
     course = tasks_text(np.array(data.means))
-    return Picture(
+    return Plot(
         "accuracy-course",
         title,
         f"Lines of the accuracy on each task from when it was learned to the end, and their mean. The mean after each: "

@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacenet.utils.extras import need
+from spacenet.utils.extras import require_extra
 from spacenet.utils.files import save_bytes, save_text
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ DPI = 200
 
 
 @dataclass(frozen=True)
-class Picture:
+class Plot:
     """A picture, drawn when it is needed."""
 
     name: str
@@ -82,7 +82,7 @@ class Picture:
 
 def new_figure(height: float, width: float = WIDTH) -> "Figure":
     """An empty figure, in inches. No pyplot: nothing is shown, nothing has to be closed."""
-    figure_class: Any = need("report", "report", "matplotlib.figure").Figure
+    figure_class: Any = require_extra("report", "report", "matplotlib.figure").Figure
     figure: Figure = figure_class(figsize=(width, height), layout="constrained")
     return figure
 
@@ -91,14 +91,14 @@ def colours(count: int) -> Sequence[str]:
     """A colour for each of so many tasks or methods: of their own as far as they go, then in order of brightness."""
     if count <= len(TASKS):
         return TASKS[:count]
-    matplotlib = need("report", "report", "matplotlib")
+    matplotlib = require_extra("report", "report", "matplotlib")
     shades = matplotlib.colormaps["viridis"]
     return [matplotlib.colors.to_hex(shades(0.05 + 0.9 * number / (count - 1))) for number in range(count)]
 
 
 def _look() -> Any:
     """The settings of all pictures."""
-    return need("report", "report", "matplotlib").rc_context(
+    return require_extra("report", "report", "matplotlib").rc_context(
         {
             "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
             "svg.hashsalt": "spacenet",  # the same picture gives the same file

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from spacenet.report.comparison_data import ComparisonFacts
-from spacenet.report.plots.plot import INK, Picture, new_figure
+from spacenet.report.plots.plot import INK, Plot, new_figure
 from spacenet.report.plots.strategies import BOUND, marks
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def parameters_data(facts: ComparisonFacts) -> RankingData:
     return RankingData("parameters", tuple(bars))
 
 
-def ranking_picture(data: RankingData) -> Picture | None:
+def ranking_picture(data: RankingData) -> Plot | None:
     """A bar for each method; nothing to see with a single one."""
     if len(data.bars) < 2:
         return None
     what = "ACC (mean accuracy over all tasks in the end)" if data.kind == "acc" else "number of parameters"
     each = "; ".join(f"{bar.method} {data.text(bar)}" for bar in data.bars)
-    return Picture(
+    return Plot(
         "acc-by-method" if data.kind == "acc" else "parameters-by-method",
         _acc_title(data) if data.kind == "acc" else _parameters_title(data),
         f"Bars: {what} of each method, in order. {each}.",

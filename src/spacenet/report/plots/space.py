@@ -10,23 +10,23 @@ from spacenet.report.plots.connections import (
     rewiring_picture,
 )
 from spacenet.report.plots.inputs import inputs_data, inputs_picture
-from spacenet.report.plots.plot import Picture
+from spacenet.report.plots.plot import Plot
 from spacenet.report.run_data import RunFacts
 
 
-def space_pictures(facts: RunFacts, beside: RunFacts | None = None) -> list[Picture]:
+def space_pictures(facts: RunFacts, beside: RunFacts | None = None) -> list[Plot]:
     """Those that make sense for the run. `beside` is a static-sparse run to compare its inputs with."""
-    pictures = []
+    plots = []
     if (capacity := capacity_data(facts)) is not None:
-        pictures.append(capacity_picture(capacity))
+        plots.append(capacity_picture(capacity))
     if (links := connections_data(facts)) is not None:
-        pictures.append(connections_picture(links))
+        plots.append(connections_picture(links))
     if (rewiring := rewiring_data(facts)) is not None:
-        pictures.append(rewiring_picture(rewiring))
+        plots.append(rewiring_picture(rewiring))
     if (compaction := compaction_data(facts)) is not None:
-        pictures.append(compaction_picture(compaction))
+        plots.append(compaction_picture(compaction))
     if (activations := activations_data(facts)) is not None:
-        pictures.append(activations_picture(activations))
+        plots.append(activations_picture(activations))
     if (inputs := inputs_data(facts, beside)) is not None:
-        pictures.append(inputs_picture(inputs))
-    return pictures
+        plots.append(inputs_picture(inputs))
+    return plots

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from spacenet.experiments.comparison import REFERENCE, Spread
+from spacenet.experiments.comparison import REFERENCE, MeanStd
 from spacenet.report.comparison_data import ComparisonFacts
 from spacenet.report.plots.labels import Box, label_places
-from spacenet.report.plots.plot import INK, MUTED, Picture, new_figure
+from spacenet.report.plots.plot import INK, MUTED, Plot, new_figure
 from spacenet.report.plots.strategies import BOUND, leaders, marks
 from spacenet.report.tables import bytes_text
 
@@ -30,8 +30,8 @@ class Point:
 
     method: str
     strategy: str
-    acc: Spread
-    cost: Spread
+    acc: MeanStd
+    cost: MeanStd
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TradeOffData:
 
 def memory_data(facts: ComparisonFacts) -> TradeOffData:
     """What is kept from task to task: the network, and what a method keeps besides."""
-    costs = {name: Spread.of([run["bytes_kept"] for run in runs]) for name, runs in facts.runs.items()}
+    costs = {name: MeanStd.of([run["bytes_kept"] for run in runs]) for name, runs in facts.runs.items()}
     return _data("memory", False, facts, costs)
 
 
@@ -68,12 +68,12 @@ def time_data(facts: ComparisonFacts) -> TradeOffData:
     """The time of training and evaluation, as multiples of the reference's where it took part."""
     times = {name: [float(run["seconds"]) for run in runs] for name, runs in facts.runs.items()}
     relative = REFERENCE in times
-    unit = Spread.of(times[REFERENCE]).mean if relative else 1.0
-    return _data("time", relative, facts, {name: Spread.of([t / unit for t in each]) for name, each in times.items()})
+    unit = MeanStd.of(times[REFERENCE]).mean if relative else 1.0
+    return _data("time", relative, facts, {name: MeanStd.of([t / unit for t in each]) for name, each in times.items()})
 
 
 def _data(
-    kind: Literal["memory", "time"], relative: bool, facts: ComparisonFacts, costs: Mapping[str, Spread]
+    kind: Literal["memory", "time"], relative: bool, facts: ComparisonFacts, costs: Mapping[str, MeanStd]
 ) -> TradeOffData:
     points = [Point(row.method, row.strategy, row.acc, costs[row.method]) for row in facts.rows]
     points.sort(key=lambda point: -point.acc.mean)
@@ -82,13 +82,13 @@ def _data(
     return TradeOffData(kind, relative, tuple(points), several, tuple(without), tuple(keeping))
 
 
-def trade_off_picture(data: TradeOffData) -> Picture | None:
+def trade_off_picture(data: TradeOffData) -> Plot | None:
     """A point for each method; nothing to see with a single one."""
     if len(data.points) < 2:
         return None
     each = "; ".join(f"{p.method} {p.acc.mean:.1f} % with {data.cost_text(p.cost.mean)}" for p in data.points)
     cost = "memory kept" if data.kind == "memory" else "training time"
-    return Picture(
+    return Plot(
         f"accuracy-and-{data.kind}",
         _title(data),
         f"Points: the accuracy over all tasks in the end (ACC) of each method against its {cost}. {each}.",
@@ -187,8 +187,8 @@ def _dress(axes: "Axes", data: TradeOffData, low: float, high: float) -> None:
         if low:
             axes.set_xticks(_steps(low, high), [f"{step:g}" for step in _steps(low, high)])
     axes.minorticks_off()
-    spread = ", lines: standard deviation over seeds" if data.several else ""
-    axes.set_ylabel(f"ACC in %{spread}")
+    std = ", lines: standard deviation over seeds" if data.several else ""
+    axes.set_ylabel(f"ACC in %{std}")
     axes.grid()
     axes.set_axisbelow(True)
     better = "smaller" if data.kind == "memory" else "faster"
