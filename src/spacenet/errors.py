@@ -1,4 +1,8 @@
-"""Errors whose message is meant for the person at the keyboard: what was wrong, where, what to do."""
+"""Errors whose message is meant for the person at the keyboard: what was wrong, where, and what to do.
+
+The message states the fact. What to do about it depends on where one is: `cli` says it for the command line, `python` for
+Python. `str(error)` is the message with Python's remedy; the command line prints `error.for_cli()`.
+"""
 
 
 class SpacenetError(Exception):
@@ -6,12 +10,39 @@ class SpacenetError(Exception):
 
     exit_code = 2
 
+    def __init__(self, message: str, *, cli: str = "", python: str = "") -> None:
+        super().__init__(message)
+        self.message, self.cli, self.python = message, cli, python
 
-class SettingsError(SpacenetError):
-    """A setting, or a combination of settings, that cannot work."""
+    def __str__(self) -> str:
+        return f"{self.message} {self.python}".rstrip()
+
+    def for_cli(self) -> str:
+        """The message with the command line's remedy."""
+        return f"{self.message} {self.cli}".rstrip()
 
 
-class DataError(SpacenetError):
+class SettingsError(SpacenetError, ValueError):
+    """A setting, or a combination of settings, that cannot work. `setting` is its name in Python, if it is one."""
+
+    def __init__(self, message: str, *, setting: str = "", cli: str = "", python: str = "") -> None:
+        super().__init__(message, cli=cli, python=python)
+        self.setting = setting
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{self.setting}: {text}" if self.setting else text
+
+    def for_cli(self) -> str:
+        text = super().for_cli()
+        return f"--{self.setting.replace('_', '-')}: {text}" if self.setting else text
+
+
+class MissingExtraError(SettingsError, ImportError):
+    """A library that only some features need is not installed."""
+
+
+class DataError(SpacenetError, ValueError):
     """A data set that is missing, unreadable or not what it should be."""
 
 
@@ -28,9 +59,7 @@ class SpaceFull(SpacenetError):
 
     exit_code = 1
 
-    def __init__(self, message: str, layer: str) -> None:
-        super().__init__(message, layer)
+    def __init__(self, message: str, layer: str, *, cli: str = "", python: str = "") -> None:
+        super().__init__(message, cli=cli, python=python)
         self.layer = layer
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+        self.args = (message, layer)  # so that it can be pickled

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spacenet.config.ranges import Among, Between
+from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome, execute_all
 from spacenet.experiments.engines import EngineSettings
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of i
 
 
 @pytest.fixture(autouse=True)
-def ranges(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = {"training.learning_rate": Between(0.01, 1.0, log=True), "net.hidden": Among(([3], [5]))}
-    chosen["training.batch_size"] = Between(4, 8, whole=True)
+def search_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = {"training.learning_rate": Uniform(0.01, 1.0, log=True), "net.hidden": Choice(([3], [5]))}
+    chosen["training.batch_size"] = Uniform(4, 8, integer=True)
     monkeypatch.setattr(Naive, "ranges", chosen)
 
 

@@ -10,7 +10,7 @@ import torch
 import spacenet.methods
 import spacenet.training
 from spacenet.config.presets import BENCHMARKS, preset
-from spacenet.config.ranges import Among, Between
+from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import SettingsError
 from spacenet.methods import METHODS
 from spacenet.methods.shared.sparse import SparseMethod
@@ -63,14 +63,14 @@ def test_settings_hold_for_every_stream_and_ranges_name_settings(name: str) -> N
     for stream, presets in BENCHMARKS.items():
         for preset_name in presets:
             config = preset(stream, name, preset_name=preset_name)
-            for key, range_ in METHODS[name].ranges.items():
+            for key, range_ in METHODS[name].search_space.items():
                 section, setting = key.split(".")
                 assert hasattr(getattr(config, section), setting), key
-                if isinstance(range_, Between):
+                if isinstance(range_, Uniform):
                     assert range_.low < range_.high
-                    preset(stream, name, {section: {setting: int(range_.low) if range_.whole else range_.low}})
+                    preset(stream, name, {section: {setting: int(range_.low) if range_.integer else range_.low}})
                 else:
-                    assert isinstance(range_, Among)
+                    assert isinstance(range_, Choice)
                     for value in range_.values:
                         preset(stream, name, {section: {setting: value}})
 

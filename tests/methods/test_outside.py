@@ -37,7 +37,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.usefixtures("outside")
 def test_the_documented_method_runs_and_is_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "anchored" in method_names()
-    assert get_method("anchored").ranges
+    assert get_method("anchored").search_space
     data = ["--npz", str(clouds_file(tmp_path)), "--epochs", "2", "--hidden", "20", "--quiet"]
     command = ["run", *data, "--method", "anchored", "--strength", "0.5", "--out", str(tmp_path / "run")]
     assert main(command) == 0

@@ -111,7 +111,7 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
 CRAFTED: dict[str, tuple[Change, str]] = {
     "newer": (say("format", FORMAT + 1), "newer spacenet, in format 2"),
     "no format": (say("format", "1"), "names no format"),
-    "unknown setting": (say("options.magic", 1), "magic"),
+    "unknown setting": (say("method.magic", 1), "magic"),
     "unknown method": (say("method", "magic"), "magic"),
     "method without a space": (say("method", "naive"), "keeps no space"),
     "unknown net": (say("net.net", "magic"), "magic"),

@@ -12,7 +12,7 @@ from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.batch_norm import normalize
-from spacenet.training.augment import CropAndFlip
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL

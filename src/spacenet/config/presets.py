@@ -1,58 +1,66 @@
-"""Settings for each stream and method: the paper's, or where a search on held-out training data found better, those.
+"""Presets: the settings of every method on every benchmark.
 
-What only one method needs stands in the method's file and is laid over these. docs/settings.md says which differ from
-the paper's text, and why.
+They are the paper's, or, where a search on held-out training data found better ones, those; docs/settings.md says which differ
+from the paper's text, and why. `preset_config` puts the layers together: what a preset says for all methods, what it says for
+one, what that method has elsewhere, and what the user gives.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spacenet.config.run import RunConfig, from_mapping, merge
+from spacenet.config.model import merge
+from spacenet.config.run import RunConfig
+from spacenet.config.stream import CUSTOM
 from spacenet.errors import SettingsError
-from spacenet.methods import get_method
-from spacenet.methods.base import ANY
-from spacenet.nets import MLP
+from spacenet.registry import unknown
 
-Preset = Mapping[str, Any]
+Layer = Mapping[str, Any]
+"""Nested settings: {"training": {"epochs": 4}, "method": {…}, …}."""
+ANY = "any"
 
 
 @dataclass(frozen=True)
-class Benchmark:
-    """The settings of one experiment of the paper."""
+class Preset:
+    """The settings of one experiment."""
 
-    base: Preset
-    """For every method: the net, the data, the training of the dense ones."""
-    space: Preset = field(default_factory=dict)
+    base: Layer
+    """For every method: the net, the preprocessing, the training of the dense ones."""
+    space: Layer = field(default_factory=dict)
     """What a task may use of the network, for the sparse methods."""
-    sparse_training: Preset = field(default_factory=dict)
+    sparse_training: Layer = field(default_factory=dict)
     """Laid over the base for spacenet and static-sparse, alike: their difference is what rewiring makes."""
-    rehearsal_training: Preset = field(default_factory=dict)
-    density: Preset = field(default_factory=lambda: {"data": {"centering": 0.0}})
-    """Laid over spacenet's for spacenet-density. Edges are seen best in images as they are."""
+    rehearsal_training: Layer = field(default_factory=dict)
+    density: Layer = field(default_factory=lambda: {"preprocessing": {"centering": 0.0}})
+    """Laid over spacenet's for spacenet-density. Edges show best in images that are not centered."""
     rewire_fraction: float = 0.2
     rehearsal_rewire_fraction: float = 0.2
 
-    def with_net(self, net: str) -> "Benchmark":
-        """The same for another network than the paper's: nobody has searched for its space, so it is a guess."""
-        if net == self.base.get("net", {}).get("net", MLP):
+    @property
+    def net(self) -> str:
+        """The network that the preset was made for."""
+        return str(self.base.get("net", {}).get("name", "mlp"))
+
+    def with_net(self, net: str) -> "Preset":
+        """The same for another network. Nobody has searched for its budget, so it follows from the network's size."""
+        if net == self.net:
             return self
-        return replace(self, base={**self.base, "net": {"net": net}}, space=_ANY, density={})
+        return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density={})
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
         adaptive = {**self.space, "rewire_fraction": self.rewire_fraction}
         rehearsal = {**self.space, "rewire_fraction": self.rehearsal_rewire_fraction}
-        of_methods: dict[str, Preset] = {
-            "spacenet": {"options": adaptive, "training": self.sparse_training},
-            "spacenet-density": merge({"options": adaptive, "training": self.sparse_training}, self.density),
-            "static-sparse": {"options": self.space, "training": self.sparse_training},
-            "spacenet-rehearsal": {"options": rehearsal, "training": self.rehearsal_training},
+        of_methods: dict[str, Layer] = {
+            "spacenet": {"method": adaptive, "training": self.sparse_training},
+            "spacenet-density": merge({"method": adaptive, "training": self.sparse_training}, self.density),
+            "static-sparse": {"method": self.space, "training": self.sparse_training},
+            "spacenet-rehearsal": {"method": rehearsal, "training": self.rehearsal_training},
         }
         return merge(self.base, of_methods.get(method, {}))
 
 
-_ANY = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
+_ANY_NET = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
 _MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "phantom_classes": 8}
 _SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "phantom_classes": 0}
 _SMALL_CNN_ICIFAR = {
@@ -67,7 +75,7 @@ _WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections"
 # the others for fewer epochs, so that the whole takes less than one and a half times spacenet's time.
 _FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
 _DENSITY_SMALL_CNN = {
-    "options": _FEATURES
+    "method": _FEATURES
     | {
         "first_selected": [0, 0, 0, 0, 300],
         "first_connections": [0.4],
@@ -77,18 +85,18 @@ _DENSITY_SMALL_CNN = {
 }
 _DENSITY_10_100 = merge(
     _DENSITY_SMALL_CNN,
-    {"options": {"connections": [0.06, 0.06, 0.06, 0.06, 0.06, 0.12]}, "training": {"first_epochs": 25}},
+    {"method": {"connections": [0.06, 0.06, 0.06, 0.06, 0.06, 0.12]}, "training": {"first_epochs": 25}},
 )
 _DENSITY_WRN = {
-    "options": _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"},
+    "method": _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"},
     "training": {"first_epochs": 30, "epochs": 15, "schedule": "cosine"},
 }
 _EXPANDED = {"connections": [0.12, 0.165, 0.12, 0.12, 0.12, 0.12], "expand": "6:conv2=8,conv3=8"}
 _CIFAR_TRAINING = {"epochs": 20, "batch_size": 64, "learning_rate": 0.1, "augment": "crop-flip"}
-_SMALL_CNN = {"net": {"net": "small-cnn"}, "data": {"centering": 0.0}, "training": _CIFAR_TRAINING}
+_SMALL_CNN = {"net": {"name": "small-cnn"}, "preprocessing": {"centering": 0.0}, "training": _CIFAR_TRAINING}
 _WIDE_RESNET = {
-    "net": {"net": "wrn-28-10"},
-    "data": {"centering": 0.0},
+    "net": {"name": "wrn-28-10"},
+    "preprocessing": {"centering": 0.0},
     "training": {
         **_CIFAR_TRAINING,
         "batch_size": 128,
@@ -98,17 +106,17 @@ _WIDE_RESNET = {
     },
 }
 
-BENCHMARKS: dict[str, dict[str, Benchmark]] = {
+PRESETS: dict[str, dict[str, Preset]] = {
     # A guess for data never seen.
-    "npz": {
-        "mlp": Benchmark(
-            {"data": {"centering": 0.7}, "training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},
-            space=_ANY,
+    CUSTOM: {
+        "mlp": Preset(
+            {"preprocessing": {"centering": 0.7}, "training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},
+            space=_ANY_NET,
             sparse_training={"learning_rate": 0.02},
         )
     },
     "split-digits": {
-        "mlp": Benchmark(
+        "mlp": Preset(
             {"net": {"hidden": [200, 200]}, "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05}},
             space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "phantom_classes": 8},
             sparse_training={"learning_rate": 0.02},
@@ -116,10 +124,10 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
         )
     },
     "split-mnist": {
-        "mlp": Benchmark(
+        "mlp": Preset(
             {
                 "net": {"hidden": [400, 400]},
-                "data": {"centering": 0.7},
+                "preprocessing": {"centering": 0.7},
                 "training": {"epochs": 4, "batch_size": 128, "learning_rate": 0.1},
             },
             space=_MLP_SPACE,
@@ -129,10 +137,10 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
         )
     },
     "split-fashion-mnist": {
-        "mlp": Benchmark(
+        "mlp": Preset(
             {
                 "net": {"hidden": [400, 400]},
-                "data": {"centering": 0.5},
+                "preprocessing": {"centering": 0.5},
                 "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.1},
             },
             space=_MLP_SPACE | {"selected": [80, 60]},
@@ -141,29 +149,86 @@ BENCHMARKS: dict[str, dict[str, Benchmark]] = {
         )
     },
     "split-cifar-10": {
-        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN)
+        "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN)
     },
     "icifar-100": {
-        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN),
-        "wrn-28-10": Benchmark(_WIDE_RESNET, _WRN, rewire_fraction=0.3, density=_DENSITY_WRN),
+        "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN),
+        "wrn-28-10": Preset(_WIDE_RESNET, _WRN, rewire_fraction=0.3, density=_DENSITY_WRN),
     },
     "cifar-10-100": {
-        "small-cnn": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_10_100),
-        "expanded": Benchmark(_SMALL_CNN, _SMALL_CNN_10_100 | _EXPANDED, rewire_fraction=0.3),
+        "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_10_100),
+        "expanded": Preset(_SMALL_CNN, _SMALL_CNN_10_100 | _EXPANDED, rewire_fraction=0.3),
     },
 }
-"""For each stream its experiments by name; the first is the default."""
+"""For each stream its presets by name; the first is the default."""
+
+_ADAM = {"training": {"optimizer": "adam", "learning_rate": 0.001}}
+_NOT_CENTERED = {"preprocessing": {"centering": 0.0}}  # edges show best in images that are not centered
 
 
-def preset(stream: str, method: str, *over: Preset, preset_name: str | None = None) -> RunConfig:
-    """The settings for a method on a stream, with others laid over them (a TOML file's, say)."""
-    presets = BENCHMARKS.get(stream, {"mlp": Benchmark({})})
-    if preset_name is not None and preset_name not in presets:
-        raise SettingsError(f"preset: {stream} has no {preset_name!r}; it has {', '.join(presets)}")
-    chosen = presets[preset_name or next(iter(presets))]
-    net = merge(*over).get("net", {}).get("net")
+def _epochs(count: int) -> Layer:
+    return {"training": {"epochs": count}}
+
+
+METHOD_PRESETS: dict[str, dict[str, Layer]] = {
+    "ewc": {
+        ANY: _ADAM,
+        "split-mnist": {"method": {"strength": 1200.0}},
+        "split-fashion-mnist": {"method": {"strength": 1200.0}, **_epochs(4)},
+    },
+    "si": {
+        ANY: _ADAM,
+        "split-mnist": {"method": {"strength": 600.0}},
+        "split-fashion-mnist": {"method": {"strength": 600.0}, **_epochs(4)},
+    },
+    "mas": {ANY: _ADAM, "split-fashion-mnist": _epochs(4)},
+    "lwf": {
+        "split-mnist": {"method": {"strength": 8.0}, "training": {"learning_rate": 0.05}},
+        "split-fashion-mnist": {"method": {"strength": 8.0}, "training": {"learning_rate": 0.01, "epochs": 1}},
+    },
+    "er": {"split-mnist": _epochs(6), "split-fashion-mnist": _epochs(6)},
+    "dgr": {ANY: _ADAM, "split-mnist": _epochs(8), "split-fashion-mnist": _epochs(8)},
+    "icarl": {
+        ANY: {"training": {"momentum": 0.9, "weight_decay": 1e-5}},
+        "split-mnist": {**_epochs(10), "method": {"temperature": 2.5}},
+        "split-fashion-mnist": _epochs(6),
+    },
+    "den": {"split-fashion-mnist": _epochs(4)},
+    "cwr": {"split-fashion-mnist": _epochs(4)},
+    "ar1": {"split-fashion-mnist": _epochs(4)},
+    "piggyback": {ANY: _ADAM},
+    "gaussian": {ANY: _NOT_CENTERED},
+    "slda": {ANY: _NOT_CENTERED},
+}
+"""What single methods have on all streams (`ANY`) or on one, laid over the stream's preset."""
+
+
+def register_preset(method: str, settings: Layer, stream: str = ANY) -> None:
+    """Let a method have these settings on a stream, by default on all of them.
+
+    Examples
+    --------
+    >>> from spacenet.config.presets import register_preset
+    >>> register_preset("my-method", {"training": {"epochs": 2}}, stream="split-digits")
+    """
+    METHOD_PRESETS.setdefault(method, {})[stream] = settings
+
+
+def preset_names(stream: str) -> list[str]:
+    """The presets of a stream, the default first."""
+    return list(PRESETS.get(stream, PRESETS[CUSTOM]))
+
+
+def preset_config(stream: str, method: str, *over: Layer, preset: str | None = None) -> RunConfig:
+    """The configuration of a method on a stream, with other settings laid over the preset (a TOML file's, say)."""
+    presets = PRESETS.get(stream, PRESETS[CUSTOM])
+    if preset is not None and preset not in presets:
+        raise SettingsError(str(unknown(f"preset of {stream}", preset, list(presets))), setting="preset")
+    chosen = presets[preset or next(iter(presets))]
+    given = merge(*over)
+    net = given.get("net", {}).get("name")
     if net is not None:
         chosen = chosen.with_net(net)
-    own = get_method(method).presets
-    layers = (chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), *over)
-    return from_mapping(merge(*layers, {"stream": stream, "method": method}))
+    own = METHOD_PRESETS.get(method, {})
+    names = {"stream": {"name": stream}, "method": {"name": method}}
+    return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))

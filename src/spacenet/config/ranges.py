@@ -5,21 +5,20 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Between:
-    """Any number from `low` to `high`; on a logarithmic scale where only the order of magnitude is in doubt."""
+class Uniform:
+    """Any number from `low` to `high`, optionally on a logarithmic scale or integers only."""
 
     low: float
     high: float
     log: bool = False
-    whole: bool = False
-    """Whole numbers only."""
+    integer: bool = False
 
 
 @dataclass(frozen=True)
-class Among:
+class Choice:
     """One of these values. They may be lists, as a TOML file holds them."""
 
     values: tuple[Any, ...]
 
 
-Range = Between | Among
+Range = Uniform | Choice

@@ -1,50 +1,47 @@
-"""The whole description of a run, and its form as a TOML file."""
+"""The configuration of a run: a stream and a model. Its form as a TOML file."""
 
-import dataclasses
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from spacenet.config.plain import from_plain, to_plain
-from spacenet.config.training import TrainingSettings
-from spacenet.data.stream import StreamSettings
+from spacenet.config.model import ModelConfig
+from spacenet.config.settings import Settings, from_plain, to_plain
+from spacenet.config.stream import StreamConfig
 from spacenet.errors import SettingsError
-from spacenet.methods import get_method
-from spacenet.methods.base import MethodSettings
-from spacenet.nets import NetSettings
 
 
 @dataclass(frozen=True)
-class RunConfig:
-    """Everything that decides the outcome of a run. `options` are the method's own settings."""
+class RunConfig(Settings):
+    """Everything that decides the outcome of a run."""
 
-    stream: str
-    method: str
-    seed: int
-    data: StreamSettings
-    net: NetSettings
-    training: TrainingSettings
-    options: MethodSettings
+    stream: StreamConfig = field(default_factory=StreamConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
 
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> "RunConfig":
+        """The configuration that nested mappings describe, as a TOML file or a preset holds them."""
+        sections = dict(values)
+        stream = sections.pop("stream", {})
+        if not isinstance(stream, Mapping):
+            raise SettingsError(f"[stream] must be a section with settings, not {stream!r}")
+        return cls(from_plain(StreamConfig, stream, "[stream]"), ModelConfig.from_plain(sections))
 
-def to_toml(config: RunConfig) -> str:
-    """The config as TOML; settings that are not set are left out."""
-    return tomli_w.dumps(to_plain(config))
+    def to_plain(self) -> dict[str, Any]:
+        """The same as nested mappings."""
+        return {"stream": to_plain(self.stream), **self.model.to_plain()}
 
+    def to_toml(self) -> str:
+        """The same as TOML; settings that are None are left out."""
+        values = self.to_plain()
+        return tomli_w.dumps({"seed": values.pop("seed"), **values})
 
-def from_mapping(values: Mapping[str, Any]) -> RunConfig:
-    """The config that nested mappings describe, as a TOML file or a preset holds them."""
-    values = dict(values)
-    for key in ("stream", "method"):
-        if not isinstance(values.get(key), str):
-            raise SettingsError(f"{key}: a configuration needs its name, as text")
-    options = values.pop("options", {})
-    config = from_plain(RunConfig, {"seed": 0, **_SECTIONS, **values, "options": {}})
-    return dataclasses.replace(config, options=from_plain(get_method(config.method).Settings, options))
+    def with_seed(self, seed: int) -> "RunConfig":
+        """The same run with another seed."""
+        return replace(self, model=replace(self.model, seed=seed))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -55,16 +52,3 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} is not a TOML file: {error}") from error
-
-
-def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings laid over each other, later ones on top."""
-    result: dict[str, Any] = {}
-    for layer in layers:
-        for key, value in layer.items():
-            below = result.get(key)
-            result[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
-    return result
-
-
-_SECTIONS: dict[str, dict[str, Any]] = {"data": {}, "net": {}, "training": {}}

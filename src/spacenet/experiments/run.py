@@ -27,7 +27,7 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import save_model
 from spacenet.model.model import Model, Recipe
 from spacenet.nets import build_net
-from spacenet.training.augment import check_images
+from spacenet.data.augmentation import check_images
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 from spacenet.utils.files import load_tensors, save_tensors, save_text

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spacenet.config.presets import preset
-from spacenet.config.ranges import Among, Between
+from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome
@@ -43,8 +43,8 @@ class Sweep:
     ) -> None:
         self.folder, self.base, self.stream, self.method = folder, base, stream, method
         self.search, self.seed, self.seeds = search, seed, seeds
-        self.ranges = get_method(method).ranges
-        if not self.ranges:
+        self.search_space = get_method(method).search_space
+        if not self.search_space:
             raise SettingsError(f"method: {method} declares no ranges to search")
         self._optuna = require_extra("sweep", "sweep", "optuna")
         self._study = self._open()
@@ -89,7 +89,7 @@ class Sweep:
         states = self._optuna.trial.TrialState
         opened = []
         for trial in self._study.get_trials(states=(states.RUNNING,)):
-            if set(trial.params) == set(self.ranges):
+            if set(trial.params) == set(self.search_space):
                 opened.append(Trial(trial.number, trial.params))
             else:
                 self._study.tell(trial.number, state=states.FAIL)
@@ -103,13 +103,13 @@ class Sweep:
             samplers.RandomSampler(seed) if self.search == "random" else samplers.TPESampler(seed=seed)
         )
         trial = self._study.ask()
-        values = {key: _draw(trial, key, range_) for key, range_ in self.ranges.items()}
+        values = {key: _draw(trial, key, range_) for key, range_ in self.search_space.items()}
         return Trial(trial.number, values)
 
     def plain(self, values: TrialValues) -> TrialValues:
         """The values themselves, where the journal holds their numbers."""
-        ranges = self.ranges
-        return {k: r.values[v] if isinstance(r := ranges[k], Among) else v for k, v in values.items()}
+        search_space = self.search_space
+        return {k: r.values[v] if isinstance(r := search_space[k], Choice) else v for k, v in values.items()}
 
     def config(self, values: TrialValues, **over: Any) -> RunConfig:
         """The config that these values give."""
@@ -152,9 +152,9 @@ class Sweep:
         return list(places)
 
 
-def _draw(trial: Any, key: str, range_: Between | Among) -> Any:
-    if isinstance(range_, Among):  # by number: values may be lists, which a journal does not take
+def _draw(trial: Any, key: str, range_: Uniform | Choice) -> Any:
+    if isinstance(range_, Choice):  # by number: values may be lists, which a journal does not take
         return trial.suggest_int(key, 0, len(range_.values) - 1)
-    if range_.whole:
+    if range_.integer:
         return trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
     return trial.suggest_float(key, range_.low, range_.high, log=range_.log)

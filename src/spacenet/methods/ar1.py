@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
@@ -50,10 +50,10 @@ class AR1(QuadraticPenalty, ConsolidatedOutputs):
     Settings = AR1Settings
     settings: AR1Settings
     presets: ClassVar = {"split-fashion-mnist": {"training": {"epochs": 4}}}
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "options.strength": Between(0.1, 1e4, log=True),
-        "options.importance_limit": Between(0.0001, 10.0, log=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "method.strength": Uniform(0.1, 1e4, log=True),
+        "method.importance_limit": Uniform(0.0001, 10.0, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

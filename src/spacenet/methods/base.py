@@ -16,32 +16,33 @@ A method is a short file that declares its settings and overrides the hooks it n
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import accumulate, pairwise
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
-from spacenet.config.ranges import Between, Range
+from spacenet.config.model import MethodSettings
+from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.predictor import Predictor
+from spacenet.utils.optimizers import Optimizer
+
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
 
 PREDICT_BATCH = 2048
-ANY = "any"
-
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """Settings that only one method has. Each method declares its own."""
+NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
+"""How names in a state begin: what predicts, how far learning has come, what only the current task needs. All other names
+are what the method keeps besides the network."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of training samples; `rows` says where they stand in the method's training data."""
+    """A batch of training samples; `rows` are their indices in the method's training data."""
 
     x: Tensor
     y: Tensor
@@ -54,13 +55,13 @@ class Batch:
 
     @classmethod
     def made(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
-        """These rows of the data, with inputs made from theirs."""
+        """These rows of the data, with inputs computed from theirs."""
         return cls(x, data.y.index_select(0, rows), rows)
 
 
 @dataclass(frozen=True)
 class LayerUsage:
-    """What one layer (a layer of units) holds."""
+    """How much of one layer is in use."""
 
     name: str
     units: int
@@ -72,34 +73,42 @@ class LayerUsage:
 
 
 def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
-    """What a function gives for any number of samples, in bounded memory; computed on the device, kept off it."""
+    """Apply a function to any number of samples in bounded memory: computed on the device, returned on the CPU."""
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
 class Method(ABC):
-    """One continual-learning method, learning one stream."""
+    """A continual-learning method, learning one stream of tasks.
+
+    A subclass sets `name` and `strategy`, declares its settings, and overrides the hooks it needs. What it creates once
+    belongs in `setup`; what it keeps from task to task belongs in `state` and `load_state`.
+    """
 
     name: ClassVar[str]
     strategy: ClassVar[str]
     """Regularization, Rehearsal, Architectural or Bound, as in the paper's tables, or Statistical."""
     reference: ClassVar[str] = ""
-    """Authors, title, where and when: the paper that the method comes from."""
+    """Authors, title, venue and year of the paper that the method comes from."""
     settings_from: ClassVar[str] = ""
-    """Where its settings come from: published ones, or a search on held-out data."""
+    """Where its default settings come from: published ones, or a search on held-out data."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    """For each stream, or for `ANY` of them, what differs from the stream's settings: {"training": …, "options": …}."""
-    ranges: ClassVar[Mapping[str, Range]] = {"training.learning_rate": Between(0.001, 0.3, log=True)}
-    """What a search may vary, as section.setting: training.learning_rate, options.strength, …"""
+    search_space: ClassVar[Mapping[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
+    """What a search may vary, as section.setting: training.learning_rate, method.strength, …"""
     cuda_graph_safe: ClassVar[bool] = True
-    """Whether all steps of a task do the same with other numbers, so that a GPU can record one and replay it."""
+    """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
+    def __init__(
+        self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
+    ) -> None:
         self.blueprint, self.settings, self.seed, self.device = blueprint, settings, seed, device
         self.memory = Memory()
         self.tasks_learned = 0
         self.classes: list[range] = []
-        """The classes of each task learned, and of the one being learned. Kept by the loop."""
+        """The classes of each task learned, and of the one being learned."""
+        self.setup()
+
+    def setup(self) -> None:
+        """Create what the method needs. Called once, at the end of the constructor."""
 
     # Before training
 
@@ -113,21 +122,21 @@ class Method(ABC):
         """What the task is trained on: its own samples, and with them whatever the method remembers."""
         return self.memory.concat(task.train)
 
-    @abstractmethod
     def begin_task(self, task: Task, data: Samples) -> None:
-        """Make room for the task's classes. `data` is what `training_data` gave."""
+        """Make room for the task's classes. `data` is what `training_data` returned."""
+        self.classes.append(task.classes)
 
     @abstractmethod
     def parameters(self) -> list[nn.Parameter]:
-        """What the optimiser may change during this task."""
+        """What the optimizer may change during this task."""
 
     def statistics(self) -> list[Tensor]:
-        """What `forward` changes by itself (batch norm's means); processes that share a batch average it."""
+        """What `forward` updates by itself (running statistics of batch norm); processes that share a batch average it."""
         return []
 
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
-        """Scores for training: one column for each class that takes part, see `target`."""
+        """Logits for training: one column for each class that takes part, see `target`."""
 
     def target(self, batch: Batch) -> Tensor:
         """The column of the right class for each sample of the batch."""
@@ -137,7 +146,7 @@ class Method(ABC):
         return F.cross_entropy(output, self.target(batch))
 
     def step(self, optimizer: Optimizer) -> None:
-        """Change the parameters; gradients are in place."""
+        """Update the parameters; gradients are in place."""
         optimizer.step()
 
     def epochs(self, planned: int) -> int:
@@ -146,17 +155,17 @@ class Method(ABC):
         return planned
 
     def begin_epoch(self, epoch: int) -> None:
-        """Called before every epoch, also where a run goes on in the middle of a task."""
+        """Called before every epoch, also where a run resumes in the middle of a task."""
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         """Called after every epoch; `last` is the task's last one."""
 
-    def epoch_notes(self) -> dict[str, float]:
-        """Figures of its own that the method has to report of the epoch just ended."""
+    def epoch_metrics(self) -> dict[str, float]:
+        """Figures of its own that the method reports for the epoch that just ended."""
         return {}
 
     def end_task(self, task: Task) -> None:
-        """Called when the task's training is over. From here on its data is gone, unless the method keeps it."""
+        """Called when the task's training is over. After this its data is gone, unless the method keeps it."""
         self.tasks_learned += 1
 
     # Using what was learned
@@ -170,62 +179,67 @@ class Method(ABC):
         return map_batches(self.predict, x, self.device)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
-        """What the units of each hidden layer answer to samples, (n, units); none where there is no one network."""
+        """The activations of each hidden layer, (n, units); empty where there is no single network."""
         return {}
 
     @abstractmethod
-    def layers(self) -> list[LayerUsage]:
-        """What each layer holds now."""
+    def layer_usage(self) -> list[LayerUsage]:
+        """How much of each layer is in use."""
 
-    # Being saved
+    # Saving and loading
 
-    @abstractmethod
-    def network(self) -> dict[str, Tensor]:
-        """The network, by name: what is needed to predict, if the task is known where the method needs that."""
+    def state(self) -> dict[str, Tensor]:
+        """Everything the method keeps, by name; in the middle of a task also what that task needs.
 
-    def extra(self) -> dict[str, Tensor]:
-        """What the method keeps besides the network: importance of weights, an old copy, a generator, masks, …"""
-        return {}
+        Names of the network's tensors begin with `network/`, those that only the current task needs with `task/`. A
+        subclass adds its own to `super().state()` and takes them back in `load_state`. Kept samples are not in it.
+        """
+        counts = [len(classes) for classes in self.classes]
+        return {
+            PROGRESS + "classes": torch.tensor(counts, dtype=torch.int32),
+            PROGRESS + "tasks": torch.tensor(self.tasks_learned, dtype=torch.int32),
+        }
 
-    def model(self) -> dict[str, Tensor]:
-        """All that is kept between tasks, besides the memory of old samples."""
-        return {**self.network(), **self.extra()}
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Restore what `state` returned."""
+        counts = state[PROGRESS + "classes"].tolist()
+        self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
+        self.tasks_learned = int(state[PROGRESS + "tasks"])
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        """Continue in the middle of a task, after `load_state`: recreate what depends on the data."""
+
+    def network_state(self) -> dict[str, Tensor]:
+        """The part of the state that predicts."""
+        return {name.removeprefix(NETWORK): t for name, t in self.state().items() if name.startswith(NETWORK)}
+
+    def extra_state(self) -> dict[str, Tensor]:
+        """What is kept from task to task besides the network: importance of weights, an old copy, masks, …"""
+        return {name: t for name, t in self.state().items() if not name.startswith((NETWORK, PROGRESS, TASK))}
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` if `extra` could not have given this, for the network that the method has already."""
+        """Raise `ValueError` if this cannot be the `extra_state` that goes with the network the method has already."""
         if extra:
             raise ValueError(f"unknown content ({', '.join(sorted(extra)[:3])})")
 
-    @abstractmethod
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `model` gave."""
-
-    def task_state(self) -> dict[str, Tensor]:
-        """What is needed, besides the model, to go on in the middle of a task."""
-        return {}
-
-    @abstractmethod
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        """Go on in the middle of a task: like `begin_task`, with what `task_state` gave."""
-
-    # Being measured
+    # Measuring what is kept
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        """What is kept of each class besides the network, of methods that describe classes."""
+        """What is kept of each class besides the network, for methods that keep class statistics."""
         return None
 
     def truncate(self, directions: int) -> Predictor:
-        """What would predict if only so many directions of each Gaussian had been kept, of such methods."""
-        raise NotImplementedError(f"{self.name} describes no classes")
+        """The predictor that would result from keeping only so many directions of each Gaussian, for such methods."""
+        raise NotImplementedError(f"{self.name} keeps no class statistics")
 
     def parameters_kept(self) -> int:
         """How many trained numbers the network has in the end."""
-        return sum(tensor.numel() for tensor in self.network().values() if tensor.is_floating_point())
+        return sum(tensor.numel() for tensor in self.network_state().values() if tensor.is_floating_point())
 
     def bytes_kept(self) -> int:
-        """Measured size of everything kept from one task to the next."""
-        return sum(tensor.nbytes for tensor in self.network().values()) + self.extra_bytes()
+        """Size of everything kept from one task to the next."""
+        return sum(tensor.nbytes for tensor in self.network_state().values()) + self.extra_bytes()
 
     def extra_bytes(self) -> int:
-        """Measured size of what is kept from one task to the next besides the network."""
-        return sum(tensor.nbytes for tensor in self.extra().values()) + self.memory.nbytes
+        """Size of what is kept from one task to the next besides the network."""
+        return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes

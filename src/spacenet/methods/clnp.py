@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings
@@ -44,10 +44,10 @@ class CLNP(Masked):
     settings_from = "A small search on held-out data; the stream's own training."
     Settings = CLNPSettings
     settings: CLNPSettings
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "options.sparsity": Between(1e-5, 1e-1, log=True),
-        "options.margin": Between(0.0, 1.0),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "method.sparsity": Uniform(1e-5, 1e-1, log=True),
+        "method.margin": Uniform(0.0, 1.0),
     }
 
     def __init__(self, blueprint: Blueprint, settings: CLNPSettings, seed: int, device: torch.device = CPU) -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Task
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 
@@ -18,9 +18,9 @@ class CWR(ConsolidatedOutputs):
     reference = "Maltoni, Lomonaco: Continuous learning in single-incremental-task scenarios. Neural Networks, 2019"
     presets: ClassVar = {"split-fashion-mnist": {"training": {"epochs": 4}}}
     settings_from = "The stream's own training, four epochs on Split Fashion-MNIST; nothing else to choose."
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "training.epochs": Between(1, 20, whole=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "training.epochs": Uniform(1, 20, integer=True),
     }
 
     def free_numbers(self, task: Task) -> dict[str, Tensor]:

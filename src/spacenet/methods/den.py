@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
@@ -78,13 +78,13 @@ class DEN(GrowingMethod):
     settings: DENSettings
     # Held out, seed 0: ACC 50 with 4 epochs, 26 with 8 and with 20, where hardly anything is left of the first task.
     presets: ClassVar = {"split-fashion-mnist": {"training": {"epochs": 4}}}
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "options.sparsity": Between(1e-6, 1e-2, log=True),
-        "options.group_sparsity": Between(1e-4, 1e-1, log=True),
-        "options.drift_penalty": Between(1e-3, 1.0, log=True),
-        "options.expand_by": Between(1, 40, whole=True),
-        "options.split_above": Between(0.01, 2.0, log=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "method.sparsity": Uniform(1e-6, 1e-2, log=True),
+        "method.group_sparsity": Uniform(1e-4, 1e-1, log=True),
+        "method.drift_penalty": Uniform(1e-3, 1.0, log=True),
+        "method.expand_by": Uniform(1, 40, integer=True),
+        "method.split_above": Uniform(0.01, 2.0, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: DENSettings, seed: int, device: torch.device = CPU) -> None:

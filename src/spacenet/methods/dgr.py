@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, Batch, MethodSettings
@@ -63,10 +63,10 @@ class DGR(DenseMethod):
         "split-mnist": {"training": {"epochs": 8}},
         "split-fashion-mnist": {"training": {"epochs": 8}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.0003, 0.003, log=True),
-        "training.epochs": Between(2, 20, whole=True),
-        "options.latent": Between(10, 100, whole=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.0003, 0.003, log=True),
+        "training.epochs": Uniform(2, 20, integer=True),
+        "method.latent": Uniform(10, 100, integer=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

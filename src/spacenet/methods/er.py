@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.exemplars import ExemplarMethod
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.training.augment import CropAndFlip
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.utils.seeding import generator
 
 
@@ -34,9 +34,9 @@ class ER(ExemplarMethod):
         "split-mnist": {"training": {"epochs": 6}},
         "split-fashion-mnist": {"training": {"epochs": 6}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.01, 0.3, log=True),
-        "training.epochs": Between(1, 20, whole=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.01, 0.3, log=True),
+        "training.epochs": Uniform(1, 20, integer=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

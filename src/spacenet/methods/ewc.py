@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
@@ -56,9 +56,9 @@ class EWC(QuadraticPenalty):
         "split-mnist": {"options": {"strength": 1200.0}},
         "split-fashion-mnist": {"options": {"strength": 1200.0}, "training": {"epochs": 4}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.0001, 0.01, log=True),
-        "options.strength": Between(1.0, 1e6, log=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
+        "method.strength": Uniform(1.0, 1e6, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, map_batches
@@ -75,10 +75,10 @@ class FeCAM(DenseMethod):
     )
     Settings = FeCAMSettings
     settings: FeCAMSettings
-    ranges: ClassVar = {
-        **DenseMethod.ranges,
-        "training.epochs": Between(1, 40, whole=True),
-        "options.diagonal": Between(1.0, 10.0, log=True),
+    search_space: ClassVar = {
+        **DenseMethod.search_space,
+        "training.epochs": Uniform(1, 40, integer=True),
+        "method.diagonal": Uniform(1.0, 10.0, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Task
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.density import discriminant
@@ -33,10 +33,10 @@ class Gaussian(UntrainedMethod):
     settings_from = "As in spacenet-density: searched on held-out training data."
     Settings = GaussianSettings
     settings: GaussianSettings
-    ranges: ClassVar = {
-        "options.components": Between(1, 4, whole=True),
-        "options.directions": Between(4, 40, whole=True),
-        "options.shrinkage": Between(0.2, 0.95),
+    search_space: ClassVar = {
+        "method.components": Uniform(1, 4, integer=True),
+        "method.directions": Uniform(4, 40, integer=True),
+        "method.shrinkage": Uniform(0.2, 0.95),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

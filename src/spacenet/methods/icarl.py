@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, PREDICT_BATCH, Batch, MethodSettings
@@ -69,10 +69,10 @@ class ICaRL(ExemplarMethod):
         "split-mnist": {"training": {"epochs": 10}, "options": {"temperature": 2.5}},
         "split-fashion-mnist": {"training": {"epochs": 6}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "training.epochs": Between(2, 20, whole=True),
-        "options.temperature": Between(1.0, 4.0),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "training.epochs": Uniform(2, 20, integer=True),
+        "method.temperature": Uniform(1.0, 4.0),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

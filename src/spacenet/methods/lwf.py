@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings
@@ -55,10 +55,10 @@ class LwF(DenseMethod):
         "split-mnist": {"options": {"strength": 8.0}, "training": {"learning_rate": 0.05}},
         "split-fashion-mnist": {"options": {"strength": 8.0}, "training": {"learning_rate": 0.01, "epochs": 1}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "options.strength": Between(0.1, 10.0, log=True),
-        "options.temperature": Between(1.0, 5.0),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "method.strength": Uniform(0.1, 10.0, log=True),
+        "method.temperature": Uniform(1.0, 5.0),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

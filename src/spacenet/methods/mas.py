@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
@@ -53,9 +53,9 @@ class MAS(QuadraticPenalty):
         ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
         "split-fashion-mnist": {"training": {"epochs": 4}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.0001, 0.01, log=True),
-        "options.strength": Between(0.001, 100.0, log=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
+        "method.strength": Uniform(0.001, 100.0, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

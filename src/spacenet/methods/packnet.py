@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Between, Range
+from spacenet.config.ranges import Uniform, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import MethodSettings
@@ -48,10 +48,10 @@ class PackNet(PerTaskBatchNorm):
     settings_from = "As published; the stream's own training."
     Settings = PackNetSettings
     settings: PackNetSettings
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "training.learning_rate": Between(0.01, 0.3, log=True),
-        "options.prune": Between(0.4, 0.9),
-        "options.retrain_epochs": Between(0.25, 1.0),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        "training.learning_rate": Uniform(0.01, 0.3, log=True),
+        "method.prune": Uniform(0.4, 0.9),
+        "method.retrain_epochs": Uniform(0.25, 1.0),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

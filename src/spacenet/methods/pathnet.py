@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Among, Between, Range
+from spacenet.config.ranges import Choice, Uniform, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings
@@ -59,10 +59,10 @@ class PathNet(Subnetworks):
     settings_from = "Modules as published for MNIST; layer and refining chosen here; the stream's own training."
     Settings = PathNetSettings
     settings: PathNetSettings
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "training.learning_rate": Between(0.01, 0.3, log=True),
-        "options.active": Between(2, 6, whole=True),
-        "options.layer": Among((4, 8, 16)),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        "training.learning_rate": Uniform(0.01, 0.3, log=True),
+        "method.active": Uniform(2, 6, integer=True),
+        "method.layer": Choice((4, 8, 16)),
     }
     cuda_graph_safe = False  # paths differ in width
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Between, Range
+from spacenet.config.ranges import Uniform, Range
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
@@ -49,9 +49,9 @@ class Piggyback(PerTaskBatchNorm):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}}
     }
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "training.learning_rate": Between(0.00003, 0.003, log=True),
-        "options.initial": Between(0.006, 0.03, log=True),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        "training.learning_rate": Uniform(0.00003, 0.003, log=True),
+        "method.initial": Uniform(0.006, 0.03, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Among, Between
+from spacenet.config.ranges import Choice, Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import LayerUsage, MethodSettings
@@ -47,9 +47,9 @@ Networks. arXiv:1606.04671, 2016"
     )
     Settings = PNNSettings
     settings: PNNSettings
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.001, 0.3, log=True),
-        "options.column": Among((0.1, 0.2, 0.5, 1.0)),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+        "method.column": Choice((0.1, 0.2, 0.5, 1.0)),
     }
 
     def __init__(self, blueprint: Blueprint, settings: PNNSettings, seed: int, device: torch.device = CPU) -> None:

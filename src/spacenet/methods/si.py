@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings
@@ -52,10 +52,10 @@ class SI(QuadraticPenalty):
         "split-mnist": {"options": {"strength": 600.0}},
         "split-fashion-mnist": {"options": {"strength": 600.0}, "training": {"epochs": 4}},
     }
-    ranges: ClassVar = {
-        "training.learning_rate": Between(0.0001, 0.01, log=True),
-        "options.strength": Between(0.1, 1e4, log=True),
-        "options.damping": Between(0.001, 1.0, log=True),
+    search_space: ClassVar = {
+        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
+        "method.strength": Uniform(0.1, 1e4, log=True),
+        "method.damping": Uniform(0.001, 1.0, log=True),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

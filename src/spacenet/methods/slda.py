@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Between
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
@@ -40,7 +40,7 @@ class SLDA(UntrainedMethod):
     settings_from = "As published; on held-out training data others were no better, on edges as on inputs."
     Settings = SLDASettings
     settings: SLDASettings
-    ranges: ClassVar = {"options.shrinkage": Between(1e-5, 0.9, log=True)}
+    search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
         super().__init__(blueprint, settings, seed, device)

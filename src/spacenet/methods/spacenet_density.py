@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Between, Range
+from spacenet.config.ranges import Uniform, Range
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, map_batches
@@ -65,11 +65,11 @@ class SpaceNetDensity(AdaptiveMethod):
     settings_from = "Searched on held-out training data."
     Settings = DensitySettings
     settings: DensitySettings
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "options.shrinkage": Between(0.2, 0.95),
-        "options.directions": Between(4, 40, whole=True),
-        "options.sharpness": Between(0.02, 1.0, log=True),
-        "options.network_weight": Between(0.0, 1.0),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        "method.shrinkage": Uniform(0.2, 0.95),
+        "method.directions": Uniform(4, 40, integer=True),
+        "method.sharpness": Uniform(0.02, 1.0, log=True),
+        "method.network_weight": Uniform(0.0, 1.0),
     }
 
     def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:

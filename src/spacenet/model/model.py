@@ -22,7 +22,7 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import NetSettings, build_net
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.training.augment import check_images
+from spacenet.data.augmentation import check_images
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task
 

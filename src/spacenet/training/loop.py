@@ -12,7 +12,7 @@ from spacenet.config.training import TrainingSettings
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError
 from spacenet.methods.base import Method
-from spacenet.training.augment import CropAndFlip
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import Hardware
 from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.seeding import generator

@@ -6,7 +6,7 @@ from torch.optim import Optimizer
 
 from spacenet.data.stream import Samples
 from spacenet.methods.base import Batch, Method
-from spacenet.training.augment import CropAndFlip
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import Hardware
 
 WARM_UP = 3

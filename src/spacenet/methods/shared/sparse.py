@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Among, Between, Range
+from spacenet.config.ranges import Choice, Uniform, Range
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, map_batches
@@ -46,10 +46,10 @@ class SparseMethod(Method):
     strategy = "Architectural"
     Settings = SparseSettings
     settings: SparseSettings
-    ranges: ClassVar[Mapping[str, Range]] = {
-        "training.learning_rate": Between(0.002, 0.2, log=True),
-        "options.phantom_classes": Between(0, 20, whole=True),
-        "options.label_smoothing": Among((0.0, 0.1, 0.2)),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        "training.learning_rate": Uniform(0.002, 0.2, log=True),
+        "method.phantom_classes": Uniform(0, 20, integer=True),
+        "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
     }
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
@@ -311,9 +311,9 @@ class AdaptiveMethod(SparseMethod):
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
-    ranges: ClassVar[Mapping[str, Range]] = {
-        **SparseMethod.ranges,
-        "options.rewire_fraction": Between(0.1, 0.7),
+    search_space: ClassVar[Mapping[str, Range]] = {
+        **SparseMethod.search_space,
+        "method.rewire_fraction": Uniform(0.1, 0.7),
     }
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:

@@ -1,0 +1,152 @@
+"""The configuration of a model: what a run, a model file and the estimator share."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from annotated_types import Ge, Le
+
+from spacenet.config.settings import Settings, field_types, from_plain, to_plain
+from spacenet.config.training import TrainingConfig
+from spacenet.errors import SettingsError
+from spacenet.registry import METHODS, unknown
+
+
+@dataclass(frozen=True)
+class MethodSettings(Settings):
+    """Settings that only one method has. Each method declares its own."""
+
+
+@dataclass(frozen=True)
+class NetConfig(Settings):
+    """The network."""
+
+    name: str = "mlp"
+    """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), or a registered one."""
+    hidden: tuple[Annotated[int, Ge(1)], ...] = ()
+    """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
+
+
+@dataclass(frozen=True)
+class PreprocessingConfig(Settings):
+    """What is done to raw inputs, (x · scale − mean) / std. What is None follows from the data and its first task."""
+
+    scale: float | None = None
+    """Factor that brings raw values to about 0…1; default 1/255 for bytes, else 1."""
+    mean: float | tuple[float, ...] | None = None
+    """Mean of the scaled values: one number, or one per channel of images."""
+    std: float | tuple[float, ...] | None = None
+    """Standard deviation of the scaled values, likewise."""
+    centering: Annotated[float, Ge(0), Le(1)] = 0.5
+    """What is subtracted: 0 for the mean above, 1 for the first task's mean of each feature, in between a mixture."""
+
+    def validate(self) -> None:
+        for value in self.std if isinstance(self.std, tuple) else (self.std,):
+            if value is not None and not value > 0:
+                raise SettingsError(f"{value} is out of range (more than 0)", setting="std")
+        if self.scale is not None and self.scale == 0:
+            raise SettingsError("0 would make all inputs equal", setting="scale")
+
+
+@dataclass(frozen=True)
+class ModelConfig(Settings):
+    """Everything that decides what a model becomes, apart from its data."""
+
+    method: str = "spacenet"
+    net: NetConfig = field(default_factory=NetConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    preprocessing: PreprocessingConfig = field(default_factory=PreprocessingConfig)
+    method_settings: MethodSettings = field(default_factory=MethodSettings)
+    seed: Annotated[int, Ge(0)] = 0
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> "ModelConfig":
+        """The configuration that nested mappings describe, as TOML, JSON and presets hold them."""
+        sections = dict(values)
+        method = dict(_section(sections, "method"))
+        name = method.pop("name", cls.method)
+        if not isinstance(name, str):
+            raise SettingsError("[method]: name must be text")
+        config = cls(
+            method=name,
+            net=from_plain(NetConfig, _section(sections, "net"), "[net]"),
+            training=from_plain(TrainingConfig, _section(sections, "training"), "[training]"),
+            preprocessing=from_plain(PreprocessingConfig, _section(sections, "preprocessing"), "[preprocessing]"),
+            method_settings=from_plain(settings_type(name), method, f"[method] of {name}"),
+            seed=_integer(sections.pop("seed", 0)),
+        )
+        if sections:
+            raise unknown("section", next(iter(sections)), ["method", *SECTIONS, "stream", "seed"])
+        return config
+
+    def to_plain(self) -> dict[str, Any]:
+        """The same as nested mappings: seed, [method] with its name, [net], [training], [preprocessing]."""
+        sections = {name: to_plain(getattr(self, name)) for name in SECTIONS}
+        return {"seed": self.seed, "method": {"name": self.method, **to_plain(self.method_settings)}, **sections}
+
+    def replace(self, **settings: Any) -> "ModelConfig":
+        """The same with other values for some settings, each given by its own name: `replace(epochs=3)`."""
+        changed: dict[str, Any] = {}
+        for section, values in sort_into_sections(self.method, settings).items():
+            name = "method_settings" if section == "method" else section
+            changed[name] = dataclasses.replace(getattr(self, name), **values)
+        return dataclasses.replace(self, **changed)
+
+    def flat(self) -> dict[str, Any]:
+        """All settings by their own names, apart from method, net and seed."""
+        groups = (self.training, self.preprocessing, self.method_settings)
+        found = {f.name: getattr(group, f.name) for group in groups for f in dataclasses.fields(group)}
+        return {"hidden": self.net.hidden, **found}
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    "net": NetConfig,
+    "training": TrainingConfig,
+    "preprocessing": PreprocessingConfig,
+}
+
+
+def settings_type(method: str) -> type[MethodSettings]:
+    """The settings that a method declares."""
+    found: type[MethodSettings] = METHODS[method].Settings
+    return found
+
+
+def sort_into_sections(method: str, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings given by their own names, by the section that each belongs to."""
+    places = {
+        name: section
+        for section, kind in (*SECTIONS.items(), ("method", settings_type(method)))
+        for name in field_types(kind)
+        if name != "name"
+    }
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in settings.items():
+        if name not in places:
+            raise unknown(f"setting of {method}", name, list(places))
+        found.setdefault(places[name], {})[name] = value
+    return found
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested mappings laid over each other, later ones on top."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            below = result.get(key)
+            result[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
+    return result
+
+
+def _section(sections: dict[str, Any], name: str) -> Mapping[str, Any]:
+    found = sections.pop(name, {})
+    if not isinstance(found, Mapping):
+        raise SettingsError(f"[{name}] must be a section with settings, not {found!r}")
+    return found
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise SettingsError(f"{value!r} is not an integer", setting="seed")
+    return value

@@ -1,0 +1,162 @@
+"""What can be chosen by name: methods, networks, data sets and streams.
+
+Each registry knows its built-in entries by where they are defined and imports one only when it is asked for. More come from
+`register` in Python, or from an installed package through an entry point of the group `spacenet.methods`, `spacenet.nets`,
+`spacenet.datasets` or `spacenet.streams`.
+"""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from spacenet.errors import SettingsError
+
+
+def unknown(kind: str, name: str, choices: "Mapping[str, Any] | list[str]", setting: str = "") -> SettingsError:
+    """The error for a name that does not exist: the nearest one that does, and all of them."""
+    near = get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
+    hint = f", did you mean {near[0]!r}?" if near else "."
+    return SettingsError(f"unknown {kind} {name!r}{hint} Choose from {', '.join(choices)}.", setting=setting)
+
+
+class Registry(Mapping[str, Any]):
+    """Entries by name, loaded when asked for."""
+
+    def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
+        """`kind` is the word for an entry, `builtin` maps names to "module:attribute"."""
+        self.kind, self.group = kind, f"spacenet.{kind.replace(' ', '')}s"
+        self._builtin, self._registered = dict(builtin), dict[str, Any]()
+
+    def register(self, name: str, entry: Any) -> None:
+        """Add an entry for this process. A name that exists already is an error, unless it is the same entry."""
+        if not name or name != name.strip():
+            raise SettingsError(f"{name!r} is not a name for a {self.kind}")
+        if name in self._builtin or self._registered.get(name, entry) is not entry and not _redefined(
+            self._registered[name], entry
+        ):
+            raise SettingsError(f"there is already a {self.kind} named {name!r}; choose another name")
+        self._registered[name] = entry
+
+    def unregister(self, name: str) -> None:
+        """Remove an entry that `register` added."""
+        self._registered.pop(name, None)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._registered:
+            return self._registered[name]
+        if name in self._builtin:
+            module, _, attribute = self._builtin[name].partition(":")
+            return getattr(import_module(module), attribute)
+        points = self._entry_points()
+        if name in points:
+            return self._load(points[name])
+        raise unknown(self.kind, name, list(self))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._registered or name in self._builtin or name in self._entry_points()
+
+    def __iter__(self) -> Iterator[str]:
+        """All names; nothing is imported for it."""
+        return iter(dict.fromkeys((*self._builtin, *self._entry_points(), *self._registered)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group) if point.name not in self._builtin}
+
+    def _load(self, point: EntryPoint) -> Any:
+        try:
+            return point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else "unknown"
+            raise SettingsError(
+                f"the {self.kind} {point.name!r} ({point.value}, from the package {package}) cannot be loaded: {error}"
+            ) from error
+
+
+def _redefined(old: Any, new: Any) -> bool:
+    """Whether a notebook cell that defines and registers an entry was run once more."""
+    names = [(getattr(each, "__module__", None), getattr(each, "__qualname__", None)) for each in (old, new)]
+    return names[0] == names[1] and None not in names[0]
+
+
+def _methods(**modules: str) -> dict[str, str]:
+    return {name.replace("_", "-"): f"spacenet.methods.{name}:{attribute}" for name, attribute in modules.items()}
+
+
+METHODS = Registry(
+    "method",
+    # In the order of the paper's tables: the lower bound first, the upper bound last.
+    _methods(
+        naive="Naive",
+        ewc="EWC",
+        si="SI",
+        mas="MAS",
+        lwf="LwF",
+        er="ER",
+        dgr="DGR",
+        icarl="ICaRL",
+        spacenet_rehearsal="SpaceNetRehearsal",
+        gaussian="Gaussian",
+        slda="SLDA",
+        fecam="FeCAM",
+        den="DEN",
+        packnet="PackNet",
+        piggyback="Piggyback",
+        pnn="PNN",
+        pathnet="PathNet",
+        clnp="CLNP",
+        cwr="CWR",
+        ar1="AR1",
+        static_sparse="StaticSparse",
+        spacenet="SpaceNet",
+        spacenet_density="SpaceNetDensity",
+        joint="Joint",
+    ),
+)
+"""Subclasses of `spacenet.methods.base.Method`."""
+
+NETS = Registry(
+    "net",
+    {
+        "mlp": "spacenet.nets.mlp:build_mlp",
+        "small-cnn": "spacenet.nets.small_cnn:build_small_cnn",
+        "resnet-18": "spacenet.nets.resnet18:build_resnet18",
+    },
+)
+"""Functions (input_shape, hidden) → Blueprint; `wrn-DEPTH-WIDTH` is a family of names, see `spacenet.nets`."""
+
+DATASETS = Registry(
+    "data set",
+    {
+        name: f"spacenet.data.datasets:{constant}"
+        for name, constant in {
+            "digits": "DIGITS",
+            "mnist": "MNIST",
+            "fashion-mnist": "FASHION_MNIST",
+            "cifar-10": "CIFAR_10",
+            "cifar-100": "CIFAR_100",
+            "cifar-10-100": "CIFAR_10_100",
+        }.items()
+    },
+)
+"""Objects with `load(data_dir)`, which gives a `spacenet.data.dataset.Dataset`."""
+
+STREAMS = Registry(
+    "stream",
+    {
+        name: f"spacenet.data.streams:{name.upper().replace('-', '_')}"
+        for name in (
+            "split-digits",
+            "split-mnist",
+            "split-fashion-mnist",
+            "split-cifar-10",
+            "icifar-100",
+            "cifar-10-100",
+        )
+    },
+)
+"""`spacenet.data.streams.StreamSpec`: a data set, and how many classes a task has unless the settings say otherwise."""

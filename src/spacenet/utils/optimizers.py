@@ -1,0 +1,3 @@
+"""Optimizers."""
+
+from torch.optim import Optimizer as Optimizer
