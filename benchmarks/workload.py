@@ -17,7 +17,7 @@ from spacenet.config.run import RunConfig
 from spacenet.data.readers import DATASETS
 from spacenet.data.sources import DATA_VARIABLE
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 from spacenet.option_types import Flag, OptionalPath
 
 STREAM = "split-mnist"
@@ -55,7 +55,7 @@ class Workload:
 
     def at(self, width: int) -> RunConfig:
         """The run with two hidden layers of this width; all that a task may use stays as it is."""
-        return replace(self.config, net=NetSettings(hidden=(width, width)))
+        return replace(self.config, net=NetConfig(hidden=(width, width)))
 
 
 def whole(config: RunConfig) -> RunConfig:
@@ -88,7 +88,7 @@ def _tiny(full: Workload) -> Workload:
     assert isinstance(options, AdaptiveSettings)
     options = replace(options, selected=(10,), reserved=(5,), connections=(200, 40, 8))
     training = replace(full.config.training, epochs=2, batch_size=32)
-    config = replace(full.config, net=NetSettings(hidden=(50, 50)), options=options, training=training)
+    config = replace(full.config, net=NetConfig(hidden=(50, 50)), options=options, training=training)
     return replace(full, config=config, step_widths=(50, 100), widths=(50, 100, 200))
 
 

@@ -33,8 +33,8 @@ class Registry(Mapping[str, Any]):
         """Add an entry for this process. A name that exists already is an error, unless it is the same entry."""
         if not name or name != name.strip():
             raise SettingsError(f"{name!r} is not a name for a {self.kind}")
-        if name in self._builtin or self._registered.get(name, entry) is not entry and not _redefined(
-            self._registered[name], entry
+        if name in self._builtin or (
+            self._registered.get(name, entry) is not entry and not _redefined(self._registered[name], entry)
         ):
             raise SettingsError(f"there is already a {self.kind} named {name!r}; choose another name")
         self._registered[name] = entry

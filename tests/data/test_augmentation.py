@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
+from spacenet.data.augmentation import PADDING, CropAndFlip, check_images
 from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
-from spacenet.data.augmentation import PADDING, CropAndFlip, check_images
 
 
 def images(n: int = 6, shape: tuple[int, ...] = (3, 8, 10)) -> Samples:

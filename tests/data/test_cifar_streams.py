@@ -11,7 +11,7 @@ import torch
 from spacenet.data import readers
 from spacenet.data.dataset import Dataset
 from spacenet.data.files import FILE_SETS
-from spacenet.data.streams import Stream, StreamSettings, build_stream
+from spacenet.data.streams import Stream, StreamConfig, build_stream
 
 MEAN, STD = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
 
@@ -80,7 +80,7 @@ def test_the_default_cuts(name: str, tasks: int, size: int) -> None:
 
 @pytest.mark.usefixtures("fakes")
 def test_cifar_10_comes_first_and_gives_the_constants() -> None:
-    stream = build_stream("cifar-10-100", StreamSettings(centering=0.0))
+    stream = build_stream("cifar-10-100", StreamConfig(centering=0.0))
     later = images("cifar-100", 100)
     mean, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
     expected = (torch.from_numpy(later.x_test[np.isin(later.y_test, range(40, 50))]) / 255 - mean) / std
@@ -93,11 +93,11 @@ def test_cifar_10_comes_first_and_gives_the_constants() -> None:
 @pytest.mark.parametrize("name", ["split-cifar-10", "icifar-100", "cifar-10-100"])
 def test_they_are_cut_anew_like_any_other(name: str) -> None:
     classes = len(build_stream(name).labels)
-    thirds = build_stream(name, StreamSettings(classes_per_task=3, shuffle_classes=1))
+    thirds = build_stream(name, StreamConfig(classes_per_task=3, shuffle_classes=1))
     assert [len(task.labels) for task in thirds[:-1]] == [3] * (len(thirds) - 1)
     assert sorted(map(str, thirds.labels)) == sorted(map(str, range(classes)))
     assert thirds.labels != tuple(range(classes))
-    named = build_stream(name, StreamSettings(tasks="9,0/5"))
+    named = build_stream(name, StreamConfig(tasks="9,0/5"))
     assert [task.labels for task in named] == [(9, 0), (5,)]
-    held = build_stream(name, StreamSettings(validation=0.2))
+    held = build_stream(name, StreamConfig(validation=0.2))
     assert (len(held.dataset.x_train), len(held.dataset.x_test)) == (8 * classes, 2 * classes)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from spacenet.data.dataset import Dataset
 from spacenet.data.preprocessing import Normalization, NormalizationSpec
 from spacenet.data.stream import cut_classes
-from spacenet.data.streams import STREAMS, Stream, StreamSettings, build_stream
+from spacenet.data.streams import STREAMS, Stream, StreamConfig, build_stream
 from spacenet.errors import DataError, SettingsError
 from tests.support import clouds, clouds_file
 
 
 def stream(**settings: object) -> Stream:
-    chosen = StreamSettings(**settings)  # type: ignore[arg-type]
+    chosen = StreamConfig(**settings)  # type: ignore[arg-type]
     data = clouds()
     return Stream("clouds", data, cut_classes(data, chosen, 2))
 
@@ -61,7 +61,7 @@ def test_labels_may_be_words() -> None:
     data = clouds(classes=3)
     named = np.array(["cat", "dog", "eel"])
     data = Dataset("pets", data.x_train, named[data.y_train], data.x_test, named[data.y_test])
-    tasks = Stream("pets", data, cut_classes(data, StreamSettings(tasks="eel/cat,dog"), 2))
+    tasks = Stream("pets", data, cut_classes(data, StreamConfig(tasks="eel/cat,dog"), 2))
     assert tasks[1].labels == ("cat", "dog")
     assert sorted(tasks[1].test.y.unique().tolist()) == [1, 2]
 
@@ -88,7 +88,7 @@ def test_cuts_that_make_no_sense(tasks: str, words: str) -> None:
 )
 def test_settings_out_of_range(settings: dict[str, object]) -> None:
     with pytest.raises(SettingsError):
-        StreamSettings(**settings)  # type: ignore[arg-type]
+        StreamConfig(**settings)  # type: ignore[arg-type]
 
 
 def test_normalisation_looks_only_at_the_first_task() -> None:
@@ -126,7 +126,7 @@ def test_a_validation_split_replaces_the_test_set_and_leaves_it_alone() -> None:
 
 
 def test_the_users_own_file(tmp_path: Path) -> None:
-    tasks = build_stream("", StreamSettings(npz=clouds_file(tmp_path), classes_per_task=3))
+    tasks = build_stream("", StreamConfig(npz=clouds_file(tmp_path), classes_per_task=3))
     assert tasks.name == "npz"
     assert [task.labels for task in tasks] == [(0, 1, 2), (3, 4, 5)]
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacenet.experiments.batch import execute, execute_all, usual_workers
-from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.run import STATE, Run
 from spacenet.experiments.seeds import create_folders
 from tests.experiments.support import config, outcome
@@ -13,7 +13,7 @@ def test_results_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
     results = {}
     for workers in (1, 2):
         folders = create_folders(config(tmp_path), range(3), tmp_path / str(workers))
-        outcomes = list(execute_all(folders, EngineSettings(workers=workers)))
+        outcomes = list(execute_all(folders, EngineConfig(workers=workers)))
         assert sorted(o.metrics["seed"] for o in outcomes if o.metrics) == [0, 1, 2]
         results[workers] = [outcome(folder) for folder in folders]
     assert results[1] == results[2]
@@ -29,7 +29,7 @@ def test_finished_runs_are_not_repeated(tmp_path: Path) -> None:
 def test_a_failed_run_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
     good, bad = create_folders(config(tmp_path), range(2), tmp_path / "runs")
     (bad / "config.toml").write_text((bad / "config.toml").read_text().replace("selected = [", "selected = [99,"))
-    outcomes = {o.folder: o for o in execute_all([bad, good], EngineSettings(workers=2))}
+    outcomes = {o.folder: o for o in execute_all([bad, good], EngineConfig(workers=2))}
     assert outcomes[good].error is None
     assert outcomes[bad].metrics is None
     assert outcomes[bad].exit_code == 2
@@ -54,7 +54,7 @@ def test_a_fault_in_one_run_is_reported_and_the_others_go_on(tmp_path: Path, mon
         return {"seed": run.config.seed}
 
     monkeypatch.setattr(Run, "execute", faulty)
-    bad, good = execute_all(folders, EngineSettings(workers=1))
+    bad, good = execute_all(folders, EngineConfig(workers=1))
     assert good.metrics == {"seed": 1}
     assert bad.exit_code == 1
     assert "ZeroDivisionError: of all things" in str(bad.error)

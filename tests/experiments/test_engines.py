@@ -16,7 +16,7 @@ import pytest
 
 from spacenet.errors import SettingsError
 from spacenet.experiments.batch import execute_all
-from spacenet.experiments.engines import TRIES, EngineSettings, WorkersDied, run_parallel
+from spacenet.experiments.engines import TRIES, EngineConfig, WorkersDied, run_parallel
 from spacenet.experiments.run import STATE
 from spacenet.experiments.seeds import create_folders
 from tests.experiments.support import config, outcome
@@ -26,7 +26,7 @@ import ray, sys
 print(ray.init(num_cpus=2, include_dashboard=False, logging_level="error").address_info["gcs_address"], flush=True)
 sys.stdin.read()
 """
-Cluster = tuple[EngineSettings, Callable[[], list[int]]]
+Cluster = tuple[EngineConfig, Callable[[], list[int]]]
 """How to reach it, and the processes that do its work at the moment."""
 
 
@@ -38,7 +38,7 @@ def children(word: str) -> list[int]:
 
 @contextmanager
 def this_machine() -> Iterator[Cluster]:
-    yield EngineSettings(workers=2), lambda: children("loky")
+    yield EngineConfig(workers=2), lambda: children("loky")
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def dask() -> Iterator[Cluster]:
     options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster:
         yield (
-            EngineSettings("dask", cluster.scheduler_address),
+            EngineConfig("dask", cluster.scheduler_address),
             lambda: [worker.pid for worker in cluster.workers.values()],
         )
 
@@ -59,7 +59,7 @@ def ray() -> Iterator[Cluster]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
         assert head.stdin is not None
         assert head.stdout is not None
-        yield EngineSettings("ray", head.stdout.readline().strip()), lambda: children("PoolActor")
+        yield EngineConfig("ray", head.stdout.readline().strip()), lambda: children("PoolActor")
         head.stdin.close()
 
 
@@ -80,7 +80,7 @@ def test_results_are_the_same_though_a_worker_is_killed(
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef0123456789abcdef")
     wanted = config(tmp_path, training={"epochs": 20})
     alone, parallel = (create_folders(wanted, range(2), tmp_path / name) for name in ("alone", "spread"))
-    list(execute_all(alone, EngineSettings(workers=1)))
+    list(execute_all(alone, EngineConfig(workers=1)))
     killed: list[int] = []
     with cluster() as (engine, pids):
         assassin = threading.Thread(target=kill_one, args=(parallel, pids, killed))
@@ -103,7 +103,7 @@ def dies(item: int) -> int:
 def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None:
     done: list[int] = []
     with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*runs are not finished"):
-        done.extend(run_parallel(dies, [0, 1], EngineSettings(workers=2)))
+        done.extend(run_parallel(dies, [0, 1], EngineConfig(workers=2)))
     assert 1 not in done
 
 
@@ -117,7 +117,7 @@ def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None
 )
 def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        EngineSettings(**settings)
+        EngineConfig(**settings)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -125,10 +125,10 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
     pytest.importorskip("distributed")
     monkeypatch.setattr("spacenet.experiments.engines.PATIENCE", 0.3)
     with pytest.raises(SettingsError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
-        list(run_parallel(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
+        list(run_parallel(dies, [0], EngineConfig("dask", "tcp://127.0.0.1:9")))
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SettingsError, match=r"engine: this needs distributed.*spacenet\[dask\]"):
-        list(run_parallel(dies, [0], EngineSettings("dask", "tcp://127.0.0.1:9")))
+        list(run_parallel(dies, [0], EngineConfig("dask", "tcp://127.0.0.1:9")))

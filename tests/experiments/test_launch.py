@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from spacenet.config.presets import preset
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.experiments import launch as module
 from spacenet.experiments.batch import execute
@@ -18,7 +18,7 @@ from spacenet.training.loop import learn_task
 from spacenet.utils.files import load_tensors, save_tensors
 from tests.nets.test_convolutions import images, tiny_cnn
 
-TRAINING = TrainingSettings(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
+TRAINING = TrainingConfig(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
 
 
 def learn_and_save(hardware: Hardware, folder: Path) -> float:
@@ -76,4 +76,4 @@ def test_without_fabric_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_more_devices_than_samples_in_a_batch() -> None:
     with pytest.raises(SettingsError, match="devices: 3 processes cannot share batches of 2"):
-        TrainingSettings(batch_size=2, devices=3)
+        TrainingConfig(batch_size=2, devices=3)

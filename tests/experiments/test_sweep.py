@@ -7,7 +7,7 @@ import pytest
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import Outcome, execute_all
-from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep
 from spacenet.methods.naive import Naive
@@ -105,6 +105,6 @@ def test_a_method_without_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_real_runs_are_scored_on_held_out_data(tmp_path: Path) -> None:
     base: dict[str, Any] = {"data": {"validation": 0.3}, "training": {"epochs": 1}}
     sweep = Sweep(tmp_path, base, "split-digits", "naive", "random", 0)
-    (trial,) = sweep.run(1, 1, lambda folders: execute_all(folders, EngineSettings(workers=1)))
+    (trial,) = sweep.run(1, 1, lambda folders: execute_all(folders, EngineConfig(workers=1)))
     assert trial.score is not None
     assert 0 < trial.score < 100

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Task
 from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
 from spacenet.methods.shared.task_models import TaskModels
@@ -14,7 +14,7 @@ from tests.methods.support import TRAINING, learn
 from tests.nets.test_convolutions import images
 
 
-def learn_one(method: TaskModels, task: Task, training: TrainingSettings = TRAINING) -> None:
+def learn_one(method: TaskModels, task: Task, training: TrainingConfig = TRAINING) -> None:
     learn_task(method, task, training, on_batch=lambda done, total: None, on_epoch=lambda epoch, optimizer: None)
 
 
@@ -30,7 +30,7 @@ def right(method: TaskModels, task: Task) -> float:
     return float(hits.float().mean())
 
 
-def check_norms_of_their_own(make: Callable[[], PerTaskBatchNorm], training: TrainingSettings) -> None:
+def check_norms_of_their_own(make: Callable[[], PerTaskBatchNorm], training: TrainingConfig) -> None:
     """Batch norm of a task learned stays what it was, is another than the next task's, and comes back from a file."""
     method, stream = make(), images(2)
     learn(method, stream[:1], training)

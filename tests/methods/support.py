@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from torch.optim import Optimizer
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method, MethodSettings
 from spacenet.nets.mlp import mlp
 from spacenet.training.loop import Epoch, learn_task
 from tests.support import clouds
 
-TRAINING = TrainingSettings(epochs=6, batch_size=10, learning_rate=0.1)
+TRAINING = TrainingConfig(epochs=6, batch_size=10, learning_rate=0.1)
 CUT = ((0, 1), (2, 3), (4, 5))
 
 
@@ -26,7 +26,7 @@ def make(
     return kind(mlp(8, hidden), chosen, seed)
 
 
-def learn(method: Method, stream: Sequence[Task], training: TrainingSettings = TRAINING) -> list[Epoch]:
+def learn(method: Method, stream: Sequence[Task], training: TrainingConfig = TRAINING) -> list[Epoch]:
     """Learn every task; returns what the loop reported."""
     epochs: list[Epoch] = []
 

@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.ar1 import AR1
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
 from tests.methods.support import accuracy, learn, make, small_stream
 
-ROUGH = TrainingSettings(epochs=4, batch_size=10, learning_rate=0.05, momentum=0.9, weight_decay=0.1)
+ROUGH = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.05, momentum=0.9, weight_decay=0.1)
 
 
 def ar1(**settings: object) -> AR1:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
@@ -13,7 +13,7 @@ from spacenet.nets.mlp import mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
-CAREFUL = TrainingSettings(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
+CAREFUL = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
 
 
 def clnp(tasks: int, **settings: object) -> CLNP:

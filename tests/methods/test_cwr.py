@@ -1,6 +1,6 @@
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.methods.base import Batch
 from spacenet.methods.cwr import CWR
 from spacenet.methods.shared.consolidated import mean_shift
@@ -8,7 +8,7 @@ from tests.methods.support import accuracy, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as OF_IMAGES
 from tests.nets.test_convolutions import images, tiny_cnn
 
-ROUGH = TrainingSettings(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.9, weight_decay=0.1)
+ROUGH = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.9, weight_decay=0.1)
 
 
 def cwr() -> CWR:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.den import DEN, Phase
 from spacenet.methods.shared.sparsity import reached, shrink_groups
@@ -12,7 +12,7 @@ from spacenet.nets.mlp import mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
-CAREFUL = TrainingSettings(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
+CAREFUL = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.1, momentum=0.5, weight_decay=0.01)
 TASKS = list(small_stream())
 
 
@@ -88,7 +88,7 @@ def test_the_first_task_leaves_zeros() -> None:
 def test_epochs_are_shared_out_among_the_phases() -> None:
     method, reports = make(DEN), []
     for task in TASKS[:2]:
-        reports.append(len(learn(method, [task], TrainingSettings(epochs=6, batch_size=10))))
+        reports.append(len(learn(method, [task], TrainingConfig(epochs=6, batch_size=10))))
     assert reports == [6, 8]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
@@ -12,7 +12,7 @@ from spacenet.methods.dgr import DGR
 from tests.methods.support import accuracy, learn, make, small_stream
 
 SMALL = {"generator_hidden": (40,), "latent": 8}
-TRAINING = TrainingSettings(epochs=25, batch_size=10, learning_rate=0.005, optimizer="adam")
+TRAINING = TrainingConfig(epochs=25, batch_size=10, learning_rate=0.005, optimizer="adam")
 
 
 def second_task(**settings: object) -> tuple[DGR, Samples]:

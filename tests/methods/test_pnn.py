@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Method
 from spacenet.methods.pnn import PNN
 from tests.methods.support import accuracy, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
-CAREFUL = TrainingSettings(epochs=2, batch_size=10, learning_rate=0.1, momentum=0.9, weight_decay=0.1)
+CAREFUL = TrainingConfig(epochs=2, batch_size=10, learning_rate=0.1, momentum=0.9, weight_decay=0.1)
 
 
 def pnn(column: float = 0.2, tasks: int = 3) -> PNN:

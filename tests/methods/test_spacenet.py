@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.sparse import SparseMethod
@@ -110,7 +110,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
         method.begin_task(stream[0], stream[0].train)
         assert method.workspace is not None
         before[kind] = {name: training.place.clone() for name, training in method.workspace.training.items()}
-        optimizer = make_optimizer(method, TrainingSettings())
+        optimizer = make_optimizer(method, TrainingConfig())
         for epoch in range(3):
             batch = Batch(stream[0].train.x, stream[0].train.y, torch.arange(60))
             optimizer.zero_grad()
@@ -126,7 +126,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
 def test_a_grown_connection_inherits_no_momentum() -> None:
     method, task = spacenet(rewire_fraction=0.5), small_stream()[0]
     method.begin_task(task, task.train)
-    optimizer = make_optimizer(method, TrainingSettings(momentum=0.9))
+    optimizer = make_optimizer(method, TrainingConfig(momentum=0.9))
     batch = Batch(task.train.x, task.train.y, torch.arange(60))
     method.loss(method.forward(batch), batch).backward()
     method.step(optimizer)
@@ -143,7 +143,7 @@ def test_a_grown_connection_inherits_no_momentum() -> None:
 def test_nothing_is_rewired_after_the_last_epoch() -> None:
     method, task = spacenet(), small_stream()[0]
     method.begin_task(task, task.train)
-    optimizer = make_optimizer(method, TrainingSettings())
+    optimizer = make_optimizer(method, TrainingConfig())
     assert method.workspace is not None
     before = method.workspace.training["input-hidden1"].place.clone()
     method.end_epoch(3, optimizer, last=True)

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 
 SHAPE = (8,)
 
@@ -25,9 +25,9 @@ def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAP
 
 def new_model(shape: tuple[int, ...] = SHAPE, **options: Any) -> Model:
     settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), **options}
-    training = TrainingSettings(epochs=8, batch_size=8, learning_rate=0.1)
+    training = TrainingConfig(epochs=8, batch_size=8, learning_rate=0.1)
     return Model(
-        Recipe("spacenet", 0, NetSettings(hidden=(30, 30)), training, SpaceNet.Settings(**settings), shape),
+        Recipe("spacenet", 0, NetConfig(hidden=(30, 30)), training, SpaceNet.Settings(**settings), shape),
     )
 
 
@@ -39,12 +39,12 @@ def model(*tasks: list[Any], **options: Any) -> Model:
     return learned
 
 
-DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetSettings, dict[str, Any]]] = {
-    "inputs": (SHAPE, NetSettings(hidden=(30, 30)), {}),
-    "edges": ((8, 8), NetSettings(hidden=(30, 30)), {}),
+DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetConfig, dict[str, Any]]] = {
+    "inputs": (SHAPE, NetConfig(hidden=(30, 30)), {}),
+    "edges": ((8, 8), NetConfig(hidden=(30, 30)), {}),
     "features": (
         (1, 8, 8),
-        NetSettings("small-cnn", (8, 8, 10)),
+        NetConfig("small-cnn", (8, 8, 10)),
         {"selected": (4,), "reserved": (2,), "connections": (0.3,)},
     ),
 }
@@ -55,7 +55,7 @@ def density_model(kind: str, *tasks: list[Any], **options: Any) -> Model:
     """A model with summaries on a representation that has learned these tasks; by default two of two classes."""
     shape, net, own = DENSITY_CASES[kind]
     settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), "directions": 3, **own, **options}
-    training = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.1)
+    training = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.1)
     learned = Model(Recipe("spacenet-density", 0, net, training, SpaceNetDensity.Settings(**settings), shape))
     for task in tasks or ([0, 1], ["cat", "dog"]):
         learned.learn(*blobs(task, shape=shape))

@@ -18,7 +18,7 @@ import spacenet
 from spacenet import SpaceNetClassifier
 from spacenet.config.presets import preset
 from spacenet.data.sources import DATA_VARIABLE
-from spacenet.data.streams import StreamSettings, build_stream
+from spacenet.data.streams import StreamConfig, build_stream
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL, Run, create_folder
 from spacenet.model.estimator import epochs_for
@@ -57,7 +57,7 @@ def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(stream: str, meth
     config = preset(stream, method)
     create_folder(config, tmp_path / "run")
     metrics = Run(tmp_path / "run").execute()
-    tasks = build_stream(stream, StreamSettings())
+    tasks = build_stream(stream, StreamConfig())
     data, options, training = tasks.dataset, config.options, config.training
     classifier = SpaceNetClassifier(
         method=method,

@@ -13,14 +13,14 @@ import torch
 
 from spacenet import __version__
 from spacenet.cli.main import main
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, new_model
 
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])
@@ -109,8 +109,8 @@ def test_a_model_of_bytes_takes_values_from_0_to_255(to: str, tmp_path: Path) ->
 def test_networks_of_feature_maps(
     to: str, net: str, hidden: tuple[int, ...], shape: tuple[int, ...], space: Any, tmp_path: Path
 ) -> None:
-    training = TrainingSettings(epochs=1, batch_size=8, learning_rate=0.1)
-    learned = Model(Recipe("spacenet", 0, NetSettings(net, hidden), training, SpaceNet.Settings(**space), shape))
+    training = TrainingConfig(epochs=1, batch_size=8, learning_rate=0.1)
+    learned = Model(Recipe("spacenet", 0, NetConfig(net, hidden), training, SpaceNet.Settings(**space), shape))
     for task in ([0, 1], [2, 3]):
         learned.learn(*blobs(task, 8, shape))
     assert files.export(learned, tmp_path / "model", to).max_difference < 1e-5

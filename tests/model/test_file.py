@@ -14,7 +14,7 @@ from spacenet.errors import ModelFileError
 from spacenet.model.encoding import FORMAT, Arrays
 from spacenet.model.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, new_model
 
@@ -52,7 +52,7 @@ def test_a_grown_network_and_images_come_back(tmp_path: Path) -> None:
     grown = model([0, 1], [2, 3], [4, 5], selected=(15,), reserved=(10,), expand="auto")
     assert from_bytes(to_bytes(grown)).method.ledger.size("hidden1") == grown.method.ledger.size("hidden1") > 30
     recipe = new_model((1, 8, 8), selected=(0,), reserved=(1,), phantom_classes=0).recipe
-    maps = Model(replace(recipe, net=NetSettings("small-cnn", (4, 4, 6))))
+    maps = Model(replace(recipe, net=NetConfig("small-cnn", (4, 4, 6))))
     maps.learn(*blobs([0, 1], 4, (1, 8, 8)))
     again = from_bytes(to_bytes(maps))
     x = blobs([0, 1], 4, (1, 8, 8))[0]

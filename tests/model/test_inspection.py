@@ -6,14 +6,14 @@ import json
 import pytest
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Normalization, NormalizationSpec
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
 from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 from spacenet.space.ledger import Connections
 from tests.model.support import density_model
 from tests.model.support import model as learned_model
@@ -28,7 +28,7 @@ def connections(*rows: tuple[int, int, int], kernel: tuple[int, ...] = ()) -> Co
 def by_hand() -> Model:
     """Three inputs, layers of 5 and 3 units, two tasks: the classes a and b, then b and 7."""
     options = SpaceNet.Settings(selected=(1,), reserved=(1,), connections=(1.0,))
-    model = Model(Recipe("spacenet", 5, NetSettings(hidden=(5, 3)), TrainingSettings(), options, (3,)))
+    model = Model(Recipe("spacenet", 5, NetConfig(hidden=(5, 3)), TrainingConfig(), options, (3,)))
     model.normalization_spec = NormalizationSpec(1 / 255)
     model.normalization = Normalization(1 / 255, torch.tensor([0.5, 0.5, 0.5]), torch.tensor(0.25))
     model.tasks = [("a", "b"), ("b", 7)]

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream
 from spacenet.methods.spacenet import SpaceNet
@@ -23,7 +23,7 @@ from spacenet.space.workspace import Workspace
 from spacenet.training.loop import learn_task
 from tests.methods.support import learn
 
-TRAINING = TrainingSettings(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)
+TRAINING = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)
 
 
 SPARSE: dict[str, Any] = {"selected": (0, 12, 16, 24), "reserved": (0, 2, 4, 6), "connections": (0.02,)}
@@ -124,7 +124,7 @@ def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
     method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
     assert method.budget(2).connections["input-stem"] == 16
     stream = images()[:1]
-    epochs = learn(method, stream, TrainingSettings(epochs=12, batch_size=8, learning_rate=0.1))
+    epochs = learn(method, stream, TrainingConfig(epochs=12, batch_size=8, learning_rate=0.1))
     assert epochs[-1].accuracy > 90
 
 

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spacenet.errors import SettingsError
-from spacenet.nets import NetSettings, build_net
+from spacenet.nets import NetConfig, build_net
 from spacenet.nets.mlp import mlp
 
 
@@ -28,10 +28,10 @@ def test_forward_is_relu_between_layers_and_none_at_the_end() -> None:
 
 
 def test_images_are_flattened() -> None:
-    assert build_net(NetSettings(hidden=(4,)), (2, 3)).input.size == 6
+    assert build_net(NetConfig(hidden=(4,)), (2, 3)).input.size == 6
 
 
 @pytest.mark.parametrize("hidden", [(0,), (4, 0)])
 def test_impossible_widths(hidden: tuple[int, ...]) -> None:
     with pytest.raises(SettingsError, match="hidden"):
-        NetSettings(hidden=hidden)
+        NetConfig(hidden=hidden)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spacenet.errors import SettingsError
-from spacenet.nets import NetSettings, build_net
+from spacenet.nets import NetConfig, build_net
 
 
 @pytest.mark.parametrize(
@@ -14,15 +14,15 @@ from spacenet.nets import NetSettings, build_net
     ],
 )
 def test_networks_have_the_size_of_their_papers(net: str, weights: int) -> None:
-    blueprint = build_net(NetSettings(net=net), (3, 32, 32))
+    blueprint = build_net(NetConfig(net=net), (3, 32, 32))
     size = {layer.name: layer.size for layer in blueprint.layers}
     links = (size[link.source] * size[link.target] * torch.Size(link.kernel).numel() for link in blueprint.links)
     assert sum(links) == weights
 
 
 def test_images_without_channels_have_one() -> None:
-    assert build_net(NetSettings(net="small-cnn"), (28, 28)).input.size == 1
-    assert build_net(NetSettings(net="small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).layers[2].size == 6
+    assert build_net(NetConfig(net="small-cnn"), (28, 28)).input.size == 1
+    assert build_net(NetConfig(net="small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).layers[2].size == 6
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def test_images_without_channels_have_one() -> None:
 )
 def test_settings_that_cannot_be(settings: dict[str, object], match: str) -> None:
     with pytest.raises(SettingsError, match=match):
-        NetSettings(**settings)  # type: ignore[arg-type]
+        NetConfig(**settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("settings", "shape", "match"),
     [
-        (NetSettings(net="small-cnn"), (784,), "takes images"),
-        (NetSettings(net="wrn-27-10"), (3, 32, 32), "6 n \\+ 4 layers"),
-        (NetSettings(net="small-cnn", hidden=(4, 4, 4, 4, 4, 4, 9)), (3, 4, 4), "halve images of 4×4 3 times"),
-        (NetSettings(net="small-cnn", hidden=(9,)), (3, 4, 4), "0 convolutions"),
+        (NetConfig(net="small-cnn"), (784,), "takes images"),
+        (NetConfig(net="wrn-27-10"), (3, 32, 32), "6 n \\+ 4 layers"),
+        (NetConfig(net="small-cnn", hidden=(4, 4, 4, 4, 4, 4, 9)), (3, 4, 4), "halve images of 4×4 3 times"),
+        (NetConfig(net="small-cnn", hidden=(9,)), (3, 4, 4), "0 convolutions"),
     ],
 )
-def test_networks_that_do_not_suit_the_data(settings: NetSettings, shape: tuple[int, ...], match: str) -> None:
+def test_networks_that_do_not_suit_the_data(settings: NetConfig, shape: tuple[int, ...], match: str) -> None:
     with pytest.raises(SettingsError, match=match):
         build_net(settings, shape)

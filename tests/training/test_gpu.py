@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.batch_norm import normalize
-from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL
@@ -20,13 +20,11 @@ from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
-TRAINING = TrainingSettings(
-    epochs=3, batch_size=4, learning_rate=0.05, momentum=0.9, augment="crop-flip", device="cuda"
-)
+TRAINING = TrainingConfig(epochs=3, batch_size=4, learning_rate=0.05, momentum=0.9, augment="crop-flip", device="cuda")
 
 
 def learned(
-    method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True, training: TrainingSettings = TRAINING
+    method: Method, monkeypatch: pytest.MonkeyPatch, recorded: bool = True, training: TrainingConfig = TRAINING
 ) -> list[Tensor]:
     monkeypatch.setattr(type(method), "cuda_graph_safe", recorded and type(method).cuda_graph_safe)
     for task in images(2):

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.training.hardware import Hardware, find_hardware
 
@@ -65,12 +65,12 @@ def test_a_gpu_that_is_not_there() -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     with pytest.raises(SettingsError, match="no GPU"):
-        find_hardware(TrainingSettings(device="cuda"))
-    assert find_hardware(TrainingSettings(device="auto")).device.type == "cpu"
+        find_hardware(TrainingConfig(device="cuda"))
+    assert find_hardware(TrainingConfig(device="auto")).device.type == "cpu"
 
 
 def test_half_precision_reaches_the_multiplications() -> None:
-    with find_hardware(TrainingSettings(precision="bf16", device="cpu")).autocast():
+    with find_hardware(TrainingConfig(precision="bf16", device="cpu")).autocast():
         assert torch.nn.functional.linear(torch.rand(2, 3), torch.rand(4, 3)).dtype == torch.bfloat16
     with Hardware().autocast():
         assert torch.nn.functional.linear(torch.rand(2, 3), torch.rand(4, 3)).dtype == torch.float32

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
@@ -64,7 +64,7 @@ def test_a_task_without_epochs_begins_and_ends_and_that_is_all() -> None:
 
 
 def test_divergence_is_an_error_for_people() -> None:
-    wild = TrainingSettings(epochs=5, batch_size=4, learning_rate=1e30)
+    wild = TrainingConfig(epochs=5, batch_size=4, learning_rate=1e30)
     with pytest.raises(RunError, match=r"training diverged: .* task 1, epoch .* smaller --learning-rate"):
         learn(make(Naive), small_stream(), wild)
 
@@ -83,12 +83,12 @@ def test_divergence_is_an_error_for_people() -> None:
 )
 def test_settings_out_of_range(settings: dict[str, float]) -> None:
     with pytest.raises(SettingsError):
-        TrainingSettings(**settings)  # type: ignore[arg-type]
+        TrainingConfig(**settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_an_optimisers_history_comes_back(name: str) -> None:
-    settings = TrainingSettings(optimizer=name, momentum=0.9)  # type: ignore[arg-type]
+    settings = TrainingConfig(optimizer=name, momentum=0.9)  # type: ignore[arg-type]
     values = []
     for interrupted in (False, True):
         method = make(Naive)
@@ -144,7 +144,7 @@ def test_the_step_size_goes_down_like_half_a_cosine_wave(optimizer: str, monkeyp
 
     monkeypatch.setattr(Naive, "step", noting)
     task = small_stream()[:1]
-    settings = TrainingSettings(
+    settings = TrainingConfig(
         epochs=4,
         batch_size=len(task[0].train),
         learning_rate=0.2,

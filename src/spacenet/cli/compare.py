@@ -15,12 +15,12 @@ from spacenet.cli.progress import callbacks, with_progress
 from spacenet.cli.report import report_after
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
-from spacenet.data.stream import StreamSettings
+from spacenet.data.stream import StreamConfig
 from spacenet.data.streams import STREAMS
 from spacenet.errors import SettingsError
 from spacenet.experiments.batch import Outcome, execute_all, in_this_process
 from spacenet.experiments.comparison import REFERENCE, chosen_methods, configs, prepare, rows, settings_file
-from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.engines import EngineConfig
 from spacenet.methods import method_names
 from spacenet.option_types import Flag, OptionalPath, OptionalText
 from spacenet.report.comparison import as_csv, as_json, as_markdown, comparison_tables, notes
@@ -89,13 +89,13 @@ def compare(arguments: list[str]) -> int:
     return 1 if failures else 0
 
 
-def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineSettings, dict[str, RunConfig]]:
+def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineConfig, dict[str, RunConfig]]:
     """The options, where runs are computed, and each method's config."""
     stream = stream_of(arguments)
     preset_name = preset_of(arguments, stream)
     data = preset(stream, REFERENCE, preset_name=preset_name).data
-    form = make_dataclass("Form", [("compare", CompareOptions), ("engine", EngineSettings), ("data", StreamSettings)])
-    empty = form(CompareOptions(stream=stream), EngineSettings(), data)
+    form = make_dataclass("Form", [("compare", CompareOptions), ("engine", EngineConfig), ("data", StreamConfig)])
+    empty = form(CompareOptions(stream=stream), EngineConfig(), data)
     filled: Any = tyro.cli(
         form, prog="spacenet compare", description=DESCRIPTION, args=arguments, default=empty, config=MARKERS
     )
@@ -107,7 +107,7 @@ def _parse(arguments: list[str]) -> tuple[CompareOptions, EngineSettings, dict[s
     return options, filled.engine, configs(stream, methods, settings_file(options.config), over, preset_name)
 
 
-def _execute(labels: Mapping[Path, str], engine: EngineSettings, quiet: bool) -> list[Outcome]:
+def _execute(labels: Mapping[Path, str], engine: EngineConfig, quiet: bool) -> list[Outcome]:
     folders = list(labels)
     coming = execute_all(folders, engine, lambda folder: callbacks(quiet))
     return list(coming if quiet or not folders or in_this_process(folders, engine) else with_progress(coming, labels))

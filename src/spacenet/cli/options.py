@@ -10,7 +10,7 @@ import tyro
 
 from spacenet.config.presets import BENCHMARKS
 from spacenet.data.sources import DATA_VARIABLE
-from spacenet.data.stream import StreamSettings
+from spacenet.data.stream import StreamConfig
 from spacenet.data.streams import NPZ, STREAMS
 
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
@@ -32,7 +32,7 @@ def stream_of(arguments: Sequence[str], otherwise: str = "split-digits") -> str:
     return NPZ if peek(arguments, "npz") else named or otherwise
 
 
-def absolute(data: StreamSettings) -> StreamSettings:
+def absolute(data: StreamConfig) -> StreamConfig:
     """Paths as they hold from any folder, so that a run can be resumed from anywhere."""
     folder = data.data_dir or os.environ.get(DATA_VARIABLE)
     return dataclasses.replace(

@@ -22,7 +22,7 @@ from spacenet.data.streams import NPZ, STREAMS
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.batch import execute_all, in_this_process
 from spacenet.experiments.callbacks import Callback
-from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.run import CONFIG, check, create_folder
 from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
 from spacenet.methods import get_method, method_names
@@ -98,7 +98,7 @@ def run(arguments: list[str]) -> int:
         return 130
 
 
-def _parse(arguments: list[str]) -> tuple[RunOptions, EngineSettings, RunConfig, bool]:
+def _parse(arguments: list[str]) -> tuple[RunOptions, EngineConfig, RunConfig, bool]:
     """Options of the run, where it is computed, its config, and whether any of the config was given here."""
     file = peek(arguments, "config")
     from_file = read_toml(Path(file)) if file else {}
@@ -111,7 +111,7 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, EngineSettings, RunConfig,
     default = preset(stream, method, from_file, net_given, preset_name=preset_of(arguments, stream))
     kinds: dict[str, type] = {
         "run": RunOptions,
-        "engine": EngineSettings,
+        "engine": EngineConfig,
         "data": type(default.data),
         "net": type(default.net),
         "training": type(default.training),
@@ -119,7 +119,7 @@ def _parse(arguments: list[str]) -> tuple[RunOptions, EngineSettings, RunConfig,
     }
     form = make_dataclass("Form", kinds.items())
     run = RunOptions(stream=stream, method=method, seed=default.seed)
-    empty = form(run, EngineSettings(), default.data, default.net, default.training, default.options)
+    empty = form(run, EngineConfig(), default.data, default.net, default.training, default.options)
     filled: Any = tyro.cli(
         form, prog="spacenet run", description=DESCRIPTION, args=arguments, default=empty, config=MARKERS
     )
@@ -138,7 +138,7 @@ def _new_folder(config: RunConfig) -> Path:
 
 
 def _execute_one(folder: Path, options: RunOptions) -> int:
-    (outcome,) = execute_all([folder], EngineSettings(workers=1), lambda each: _watches(each, options))
+    (outcome,) = execute_all([folder], EngineConfig(workers=1), lambda each: _watches(each, options))
     if outcome.metrics is not None:
         if options.json:
             print(json.dumps(outcome.metrics, indent=1))
@@ -157,9 +157,9 @@ def _watches(folder: Path, options: RunOptions) -> list[Callback]:
     return [*callbacks(options.quiet), *board]
 
 
-def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions, engine: EngineSettings) -> int:
+def _execute_several(folder: Path, folders: Sequence[Path], options: RunOptions, engine: EngineConfig) -> int:
     if options.tensorboard:  # it watches live, so in this process
-        engine = EngineSettings(workers=1)
+        engine = EngineConfig(workers=1)
     coming = execute_all(folders, engine, lambda each: _watches(each, options))
     alone = options.quiet or in_this_process(folders, engine)
     outcomes = list(coming if alone else with_progress(coming, {each: each.name for each in folders}))

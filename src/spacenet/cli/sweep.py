@@ -15,11 +15,11 @@ from tyro.conf import arg
 from spacenet.cli.options import MARKERS, absolute, given_settings, peek, stream_of
 from spacenet.config.presets import preset
 from spacenet.config.run import merge, read_toml, to_toml
-from spacenet.data.stream import StreamSettings
+from spacenet.data.stream import StreamConfig
 from spacenet.data.streams import STREAMS
 from spacenet.errors import SettingsError
 from spacenet.experiments.batch import Outcome, execute_all
-from spacenet.experiments.engines import EngineSettings
+from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.sweep import BEST, Sweep, Trial
 from spacenet.methods import method_names
 from spacenet.option_types import Flag, OptionalPath
@@ -67,8 +67,8 @@ def sweep(arguments: list[str]) -> int:
     """Carry out `spacenet sweep …`."""
     stream, method = stream_of(arguments), peek(arguments, "method") or "spacenet"
     data = replace(preset(stream, method).data, validation=VALIDATION)
-    form = make_dataclass("Form", [("sweep", SweepOptions), ("engine", EngineSettings), ("data", StreamSettings)])
-    empty = form(SweepOptions(stream=stream, method=method), EngineSettings(), data)
+    form = make_dataclass("Form", [("sweep", SweepOptions), ("engine", EngineConfig), ("data", StreamConfig)])
+    empty = form(SweepOptions(stream=stream, method=method), EngineConfig(), data)
     filled: Any = tyro.cli(
         form, prog="spacenet sweep", description=DESCRIPTION, args=arguments, default=empty, config=MARKERS
     )
@@ -88,7 +88,7 @@ def sweep(arguments: list[str]) -> int:
     return _finish(search, folder)
 
 
-def _search(search: Sweep, options: SweepOptions, engine: EngineSettings) -> None:
+def _search(search: Sweep, options: SweepOptions, engine: EngineConfig) -> None:
     at_once = engine.workers or os.cpu_count() or 1
     progress = Console(stderr=True, quiet=options.quiet)
     for trial in search.run(options.trials, at_once, partial(_execute, engine)):
@@ -96,7 +96,7 @@ def _search(search: Sweep, options: SweepOptions, engine: EngineSettings) -> Non
         progress.print(f"trial {trial.number + 1}/{options.trials}: {score}  {_text(search, trial)}", highlight=False)
 
 
-def _execute(engine: EngineSettings, folders: Sequence[Path]) -> Iterator[Outcome]:
+def _execute(engine: EngineConfig, folders: Sequence[Path]) -> Iterator[Outcome]:
     return execute_all(folders, engine)
 
 

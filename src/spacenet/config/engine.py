@@ -22,7 +22,9 @@ class EngineConfig(Settings):
 
     def validate(self) -> None:
         if self.engine == "local" and self.address is not None:
-            raise SettingsError(f"{self.address} is the address of a cluster; set engine to dask or ray", setting="address")
+            raise SettingsError(
+                f"{self.address} is the address of a cluster; set engine to dask or ray", setting="address"
+            )
         if self.engine != "local" and self.address is None:
             raise SettingsError(
                 f"the address of the {self.engine} cluster is missing (Dask: tcp://HOST:8786; Ray: auto)",

@@ -1,6 +1,6 @@
 """A stream: a data set cut into tasks that come one after another.
 
-stream = make_stream("split-digits", StreamSettings())
+stream = make_stream("split-digits", StreamConfig())
 len(stream), stream[0].classes, stream[1:3], [len(task.train) for task in stream]
 """
 
@@ -24,7 +24,7 @@ Cut = tuple[tuple[object, ...], ...]
 
 
 @dataclass(frozen=True)
-class StreamSettings:
+class StreamConfig:
     """What the stream is made from and how it is cut."""
 
     npz: OptionalPath = None
@@ -156,7 +156,7 @@ class Stream(Sequence[Task]):
         return Normalization.fit(first, NormalizationSpec(data.scale, data.mean, data.std, self.centering))
 
 
-def cut_classes(dataset: Dataset, settings: StreamSettings, classes_per_task: int) -> Cut:
+def cut_classes(dataset: Dataset, settings: StreamConfig, classes_per_task: int) -> Cut:
     """Cut a data set's classes into tasks, as the settings say or by `classes_per_task` where they are silent."""
     if settings.tasks is not None:
         by_name = {str(label): label for label in dataset.labels}

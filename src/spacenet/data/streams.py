@@ -2,10 +2,10 @@
 
 from spacenet.data.npz import load_npz
 from spacenet.data.readers import load_dataset
-from spacenet.data.stream import Samples, Stream, StreamSettings, Task, cut_classes
+from spacenet.data.stream import Samples, Stream, StreamConfig, Task, cut_classes
 from spacenet.errors import SettingsError
 
-__all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamSettings", "Task", "build_stream"]
+__all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamConfig", "Task", "build_stream"]
 
 STREAMS = {
     "split-digits": ("digits", 2),
@@ -21,9 +21,9 @@ NPZ = "npz"
 """The name of a stream made from the user's own file."""
 
 
-def build_stream(name: str, settings: StreamSettings | None = None) -> Stream:
+def build_stream(name: str, settings: StreamConfig | None = None) -> Stream:
     """The stream of this name, cut as the settings say."""
-    settings = settings or StreamSettings()
+    settings = settings or StreamConfig()
     if settings.npz is not None:
         name, dataset, size = NPZ, load_npz(settings.npz), 2
     elif name in STREAMS:

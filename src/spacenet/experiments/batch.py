@@ -10,7 +10,7 @@ from typing import Any
 
 from spacenet.errors import SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger, print_line
-from spacenet.experiments.engines import EngineSettings, WorkersDied, run_parallel
+from spacenet.experiments.engines import EngineConfig, WorkersDied, run_parallel
 from spacenet.experiments.launch import launch
 from spacenet.experiments.run import LOG, Run, load_config, load_metrics
 from spacenet.training.hardware import Hardware, find_hardware
@@ -63,17 +63,17 @@ def _in_process(hardware: Hardware, folder: Path, shown: bool) -> Outcome:
     return _attempt(folder, [LineLogger(print_line)] if shown else [], hardware)
 
 
-def in_this_process(folders: Sequence[Path], engine: EngineSettings) -> bool:
+def in_this_process(folders: Sequence[Path], engine: EngineConfig) -> bool:
     """Whether the runs come one after another in this process, so that they can be watched live."""
     return engine.engine == "local" and _workers(folders, engine) == 1
 
 
-def _workers(folders: Sequence[Path], engine: EngineSettings) -> int:
+def _workers(folders: Sequence[Path], engine: EngineConfig) -> int:
     return min(engine.workers or usual_workers(folders[0]), len(folders))
 
 
 def execute_all(
-    folders: Sequence[Path], engine: EngineSettings, callback: Callable[[Path], Sequence[Callback]] = lambda folder: ()
+    folders: Sequence[Path], engine: EngineConfig, callback: Callable[[Path], Sequence[Callback]] = lambda folder: ()
 ) -> Iterator[Outcome]:
     """Run all of them and yield each outcome as it comes. A run without a result says why.
 

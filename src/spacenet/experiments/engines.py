@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class EngineSettings:
+class EngineConfig:
     """Where runs are computed, and how many at the same time."""
 
     engine: Literal["local", "dask", "ray"] = "local"
@@ -49,7 +49,7 @@ class WorkersDied(SpacenetError):
     exit_code = 1
 
 
-def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineSettings) -> Iterator[Result]:
+def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineConfig) -> Iterator[Result]:
     """Do the work for every item and yield results as they come. `work` must not raise; it may be called again.
 
     Raises `WorkersDied` if that does not help.
@@ -87,7 +87,7 @@ def _numbered(work: Callable[[Item], Result], number: int, item: Item) -> tuple[
 
 
 @contextmanager
-def _connected(engine: EngineSettings) -> Iterator[dict[str, Any]]:
+def _connected(engine: EngineConfig) -> Iterator[dict[str, Any]]:
     """What joblib is told, while the connection to a cluster stands."""
     from joblib import parallel_config
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.training.hardware import find_hardware
 from spacenet.utils.extras import require_extra
@@ -20,7 +20,7 @@ from spacenet.utils.extras import require_extra
 Result = TypeVar("Result")
 
 
-def launch(settings: TrainingSettings, function: Callable[..., Result], *arguments: Any) -> Result:
+def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments: Any) -> Result:
     """Call `function(hardware, *arguments)` in as many processes as the settings ask for; returns the first's result.
 
     The function must be one that a fresh process can import.
@@ -46,7 +46,7 @@ class _Sealed:
 
 
 def _in_process(
-    settings: TrainingSettings, function: Callable[..., Any], arguments: tuple[Any, ...], fabric: Any
+    settings: TrainingConfig, function: Callable[..., Any], arguments: tuple[Any, ...], fabric: Any
 ) -> _Sealed:
     hardware = find_hardware(settings)
     device = torch.device("cuda", fabric.local_rank) if hardware.device.type == "cuda" else hardware.device

@@ -15,6 +15,7 @@ import torch
 from torch.optim import Optimizer
 
 from spacenet.config.run import RunConfig, from_mapping, read_toml, to_toml
+from spacenet.data.augmentation import check_images
 from spacenet.data.streams import Stream, build_stream
 from spacenet.errors import RunError, SpaceFull
 from spacenet.experiments.analysis import keep_truncated, save_activations, save_confusion
@@ -27,7 +28,6 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import save_model
 from spacenet.model.model import Model, Recipe
 from spacenet.nets import build_net
-from spacenet.data.augmentation import check_images
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
 from spacenet.utils.files import load_tensors, save_tensors, save_text

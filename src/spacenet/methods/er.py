@@ -8,11 +8,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.exemplars import ExemplarMethod
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.data.augmentation import CropAndFlip
 from spacenet.utils.seeding import generator
 
 

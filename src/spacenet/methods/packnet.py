@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Uniform, Range
+from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import MethodSettings

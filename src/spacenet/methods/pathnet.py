@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Choice, Uniform, Range
+from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings

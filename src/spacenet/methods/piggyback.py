@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform, Range
+from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import ANY, MethodSettings

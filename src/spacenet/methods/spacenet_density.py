@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform, Range
+from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, map_batches

@@ -13,11 +13,11 @@ import numpy as np
 
 from spacenet import __version__
 from spacenet.config.plain import to_plain
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
 from spacenet.model.model import Label, Model
-from spacenet.nets import NetSettings
+from spacenet.nets import NetConfig
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 
@@ -34,8 +34,8 @@ class Facts:
     spacenet: str
     method: str
     seed: int
-    net: NetSettings
-    training: TrainingSettings
+    net: NetConfig
+    training: TrainingConfig
     options: dict[str, Any]
     input_shape: tuple[int, ...]
     scale: float

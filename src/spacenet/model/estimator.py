@@ -13,13 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from spacenet.config.plain import from_plain
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import SettingsError
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, Recipe, method_to_use
-from spacenet.nets import MLP, SMALL_CNN, NetSettings
+from spacenet.nets import MLP, SMALL_CNN, NetConfig
 from spacenet.space.expansion import AUTO
 from spacenet.training.loop import Epoch
 
@@ -157,7 +157,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingsError(f"when_full: {self.when_full!r} is not a way; there are error, expand")
         image = x.ndim == 4
         name = (SMALL_CNN if image else MLP) if self.net == "auto" else self.net
-        net = from_plain(NetSettings, {"net": name, "hidden": _listed(self.hidden or ())})
+        net = from_plain(NetConfig, {"net": name, "hidden": _listed(self.hidden or ())})
         recipe = Recipe(
             self.method,
             _seed(self.random_state),
@@ -190,9 +190,9 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 options[name] = value
         return from_plain(kind.Settings, options)
 
-    def _training(self, net: str, samples: int) -> TrainingSettings:
+    def _training(self, net: str, samples: int) -> TrainingConfig:
         rate = self.learning_rate
-        return TrainingSettings(
+        return TrainingConfig(
             epochs=epochs_for(samples, self.batch_size) if self.epochs is None else self.epochs,
             batch_size=self.batch_size,
             learning_rate=(0.02 if net == MLP else 0.1) if rate is None else rate,

@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
+from spacenet.data.augmentation import check_images
 from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import SparseSettings
-from spacenet.nets import NetSettings, build_net
+from spacenet.nets import NetConfig, build_net
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.data.augmentation import check_images
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task
 
@@ -43,8 +43,8 @@ class Recipe:
 
     method: str
     seed: int
-    net: NetSettings
-    training: TrainingSettings
+    net: NetConfig
+    training: TrainingConfig
     options: SparseSettings
     input_shape: tuple[int, ...]
 

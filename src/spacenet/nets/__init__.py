@@ -19,7 +19,7 @@ HIDDEN = {MLP: (400, 400), SMALL_CNN: (32, 32, 64, 64, 512)}
 
 
 @dataclass(frozen=True)
-class NetSettings:
+class NetConfig:
     """The network."""
 
     net: str = MLP
@@ -36,7 +36,7 @@ class NetSettings:
             raise SettingsError(f"hidden: {self.hidden} are not layer widths (need one or more numbers from 1 up)")
 
 
-def build_net(settings: NetSettings, input_shape: tuple[int, ...]) -> Blueprint:
+def build_net(settings: NetConfig, input_shape: tuple[int, ...]) -> Blueprint:
     """Describe the network for inputs of this shape."""
     if settings.net == MLP:
         return mlp(math.prod(input_shape), settings.hidden or HIDDEN[MLP])

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.space.blueprint import CPU
 
@@ -71,7 +71,7 @@ class Hardware:
         return f"{count}{name}"
 
 
-def find_hardware(settings: TrainingSettings) -> Hardware:
+def find_hardware(settings: TrainingConfig) -> Hardware:
     """The device that the settings ask for, set up so that the same seed gives the same bits."""
     name = settings.device
     if name == "auto":

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError
 from spacenet.methods.base import Method
-from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import Hardware
 from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.seeding import generator
@@ -32,17 +32,16 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where in a task a run stands, and what is needed to go on there."""
+    """Where in a task a run stands; the method has loaded its state already."""
 
     epochs_done: int
-    task_state: Mapping[str, Tensor]
     optimizer: Mapping[str, Tensor]
 
 
 def learn_task(
     method: Method,
     task: Task,
-    settings: TrainingSettings,
+    settings: TrainingConfig,
     *,
     hardware: Hardware | None = None,
     start: Position | None = None,
@@ -56,10 +55,9 @@ def learn_task(
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
     if start is None:
-        method.classes.append(task.classes)
         method.begin_task(task, data)
     else:
-        method.resume_task(task, data, start.task_state)
+        method.resume_task(task, data)
     epochs = method.epochs(settings.epochs_of(task.index))
     if not epochs:  # nothing is trained
         method.end_task(task)
@@ -84,8 +82,9 @@ def learn_task(
             step = make_step(method, data, optimizer, hardware, augment)
         if not math.isfinite(loss):
             raise RunError(
-                f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}. "
-                "A smaller --learning-rate usually helps."
+                f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}.",
+                cli="A smaller --learning-rate usually helps.",
+                python="A smaller learning_rate usually helps.",
             )
         on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * right), optimizer)
     if method.statistics():
@@ -93,7 +92,7 @@ def learn_task(
     method.end_task(task)
 
 
-def _settle(step: Step, task: Task, epochs: int, settings: TrainingSettings) -> None:
+def _settle(step: Step, task: Task, epochs: int, settings: TrainingConfig) -> None:
     """Let batch norm's statistics follow the final weights."""
     for number in range(epochs, epochs + settings.bn_recalibration_epochs):
         for rows in _batches(step, task, number, settings):
@@ -102,7 +101,7 @@ def _settle(step: Step, task: Task, epochs: int, settings: TrainingSettings) -> 
 
 
 def training_data(
-    method: Method, task: Task, settings: TrainingSettings, hardware: Hardware
+    method: Method, task: Task, settings: TrainingConfig, hardware: Hardware
 ) -> tuple[Samples, CropAndFlip | None]:
     """What the method is trained on, on the device, and how it varies."""
     data = method.training_data(task).to(hardware.device)
@@ -111,7 +110,7 @@ def training_data(
     return replace(data, fixed=False), CropAndFlip(data)
 
 
-def _batches(step: Step, task: Task, epoch: int, settings: TrainingSettings) -> tuple[Tensor, ...]:
+def _batches(step: Step, task: Task, epoch: int, settings: TrainingConfig) -> tuple[Tensor, ...]:
     """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone.
 
     With batch norm, samples that do not fill a last batch wait for the next epoch: the statistics of a few samples are
@@ -134,7 +133,7 @@ def make_step(
     return kind(method, data, optimizer, hardware, augment)
 
 
-def make_optimizer(method: Method, settings: TrainingSettings) -> Optimizer:
+def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
     """The optimiser. On a GPU a rate that changes lies there too, so that a recorded step sees it."""
     parameters, decay = method.parameters(), settings.weight_decay
     on_gpu, varies = any(parameter.is_cuda for parameter in parameters), settings.schedule != "constant"

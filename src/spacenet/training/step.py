@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
+from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples
 from spacenet.methods.base import Batch, Method
-from spacenet.data.augmentation import CropAndFlip
 from spacenet.training.hardware import Hardware
 
 WARM_UP = 3

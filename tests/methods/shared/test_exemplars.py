@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from spacenet.config.training import TrainingSettings
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.er import ER
 from spacenet.methods.icarl import ICaRL
@@ -10,7 +10,7 @@ from spacenet.training.loop import learn_task
 from tests.methods.support import make, small_stream
 
 each = pytest.mark.parametrize("kind", [ER, ICaRL])
-SHORT = TrainingSettings(epochs=1, batch_size=10, learning_rate=0.1)
+SHORT = TrainingConfig(epochs=1, batch_size=10, learning_rate=0.1)
 
 
 @each

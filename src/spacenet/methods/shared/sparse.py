@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Optimizer
 
-from spacenet.config.ranges import Choice, Uniform, Range
+from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, map_batches
