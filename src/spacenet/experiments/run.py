@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
 from spacenet.config.run import RunConfig, from_mapping, read_toml, to_toml
 from spacenet.data.augmentation import check_images
@@ -29,8 +28,9 @@ from spacenet.model.file import save_model
 from spacenet.model.model import Model, Recipe
 from spacenet.nets import build_net
 from spacenet.training.hardware import Hardware, find_hardware
-from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
+from spacenet.training.loop import Epoch, Position, learn_task
 from spacenet.utils.files import load_tensors, save_tensors, save_text
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
@@ -169,7 +169,7 @@ class Run:
         tensors |= in_section("memory", {str(task): rows for task, rows in self.method.memory.rows.items()})
         if optimizer is not None:
             tensors |= in_section("task", self.method.task_state())
-            tensors |= in_section("optimizer", optimizer_tensors(optimizer))
+            tensors |= in_section("optimizer", optimizer.state_tensors())
         facts = {"epochs_done": epochs_done, "record": dataclasses.asdict(self.record)}
         save_tensors(self.folder / STATE, tensors, facts)
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
@@ -16,6 +15,7 @@ from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 from spacenet.methods.shared.path_integral import PathIntegral
 from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.utils.optimizers import Optimizer
 
 
 @dataclass(frozen=True)

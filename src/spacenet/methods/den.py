@@ -10,7 +10,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
@@ -19,6 +18,7 @@ from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod, front
 from spacenet.methods.shared.sparsity import connections, reached, shrink_groups
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.utils.optimizers import Optimizer
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.class_statistics import SummarySettings, fixed_kind, new_densities
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.seeding import generator
 
 
@@ -55,9 +55,9 @@ class Gaussian(UntrainedMethod):
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.kept(fixed_kind(self.settings.representation, input_shape), 0)
 
-    def truncate(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Pack:
         values = {name: value.to(self.device) for name, value in self.densities.truncate(directions).values().items()}
-        return Predictor(lambda values, x: self.scores(values, self._represent(x)), values)
+        return Pack(lambda values, x: self.scores(values, self._represent(x)), values)
 
     def network(self) -> dict[str, Tensor]:
         return self.densities.tensors()

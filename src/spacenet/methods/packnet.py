@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Task
@@ -15,6 +14,7 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
 from spacenet.space.blueprint import CPU, Blueprint, Params
+from spacenet.utils.optimizers import Optimizer
 
 FREE = 255
 

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
@@ -15,6 +14,7 @@ from spacenet.methods.base import ANY, MethodSettings
 from spacenet.methods.shared.path_integral import PathIntegral
 from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
 from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.utils.optimizers import Optimizer
 
 
 @dataclass(frozen=True)

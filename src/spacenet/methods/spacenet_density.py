@@ -25,7 +25,6 @@ from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack, pack
-from spacenet.space.predictor import Predictor
 from spacenet.space.view import as_of, check_unit_values, unit_values
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
@@ -107,25 +106,25 @@ class SpaceNetDensity(AdaptiveMethod):
             return {}
         if self._view is None:
             self._view = pack(as_of(self.ledger, 1, self.units), self.device)
-        return self._view.values
+        return self._view.params
 
     def _represent(self, view: Params, x: Tensor) -> Tensor:
         if self._learns_features():
             return features(self.blueprint, self.blueprint.forward, view, x)
         return FIXED[self._kind(tuple(x.shape[1:]))](x)
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> Pack:
         return self._comparing(self.densities)
 
-    def truncate(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Pack:
         return self._comparing(self.densities.truncate(directions))
 
-    def _comparing(self, summaries: Densities) -> Predictor:
+    def _comparing(self, summaries: Densities) -> Pack:
         """The network, and beside it these summaries."""
         network, known, settings = self.packed(), summaries.values(), self.settings
         tasks = self.classes[: self.tasks_learned]
         counts = settings.network_weight > 0
-        values = in_section("network", network.values if counts else {}) | in_section("view", self._seen())
+        values = in_section("network", network.params if counts else {}) | in_section("view", self._seen())
         values |= in_section("density", {name: value.to(self.device) for name, value in known.items()})
 
         def forward(values: Params, x: Tensor) -> Tensor:
@@ -134,7 +133,7 @@ class SpaceNetDensity(AdaptiveMethod):
             answer = network.forward(section(values, "network"), x) if counts else None
             return combined(fit, answer, tasks, settings.sharpness, settings.network_weight)
 
-        return Predictor(forward, values)
+        return Pack(forward, values)
 
     def extra(self) -> dict[str, Tensor]:
         return {**in_section("density", self.densities.tensors()), **in_section("view", self.units)}
@@ -145,7 +144,7 @@ class SpaceNetDensity(AdaptiveMethod):
         if self._learns_features():
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
-            view = pack(as_of(self.ledger, 1, units)).values
+            view = pack(as_of(self.ledger, 1, units)).params
         none = self._represent(view, torch.zeros(0, *input_shape))  # shows the dimension, and costs no memory
         self.densities.check(section(extra, "density"), sum(map(len, self.classes)), none.shape[1])
 

@@ -17,7 +17,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
 from spacenet.model.model import Label, Model
-from spacenet.nets import NetConfig
+from spacenet.config.model import NetConfig
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 

@@ -24,7 +24,7 @@ from spacenet import __version__
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.model.model import Label, Model
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import replacing
 
@@ -52,14 +52,14 @@ class PackedNetwork(nn.Module):
     together: Tensor | None
     """Adds up the outputs of each class; None where each class has one."""
 
-    def __init__(self, predictor: Predictor, normalization: Normalization, columns: Tensor) -> None:
+    def __init__(self, predictor: Pack, normalization: Normalization, columns: Tensor) -> None:
         """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
         self.function, self.scale = predictor.forward, normalization.scale
         self.register_buffer("mean", normalization.mean.clone())
         self.register_buffer("std", normalization.std.clone())
-        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.values}  # torch allows no dots
-        for name, value in predictor.values.items():
+        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
+        for name, value in predictor.params.items():
             self.register_buffer(self.names[name], value)
         ones = nn.functional.one_hot(columns).float()
         alone = ones.shape[0] == ones.shape[1]

@@ -21,7 +21,8 @@ from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import SparseSettings
-from spacenet.nets import NetConfig, build_net
+from spacenet.config.model import NetConfig
+from spacenet.nets import build_net
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task

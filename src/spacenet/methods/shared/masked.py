@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.data.stream import Task
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint
+from spacenet.utils.optimizers import Optimizer
 
 
 class Masked(DenseMethod):
@@ -79,7 +79,7 @@ class Masked(DenseMethod):
     @staticmethod
     def forget_history(optimizer: Optimizer) -> None:
         """Start the optimiser anew, where a task's training goes over to another phase."""
-        optimizer.state.clear()
+        optimizer.reset()
 
 
 _NONE = torch.zeros(0, dtype=torch.bool)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
@@ -23,16 +22,15 @@ from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.space.budget import ResolvedBudget, resolve
+from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
-from spacenet.space.predictor import Predictor
 from spacenet.space.reservation import reserve
-from spacenet.space.sizing import TaskBudget, default_budget
 from spacenet.space.workspace import Workspace
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
@@ -82,13 +80,13 @@ class SparseMethod(Method):
         self.precomputed: Mapping[str, Tensor] = {}
         self.first_output = 0
         self._pack: Pack | None = None
-        self._predictor: Predictor | None = None
+        self._predictor: Pack | None = None
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task of so many classes asks of the space; unless it is said, the first is the one in an empty one."""
         held = ledger or self.ledger
         first = not any(map(len, held.connections.values())) if first is None else first
-        return resolve(held, *(self.first_task_budget if first else self.sizes), classes)
+        return (self.first_task_budget if first else self.sizes).resolve(held, classes)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
@@ -167,20 +165,20 @@ class SparseMethod(Method):
         return self.settings.rotations == "all" or (self.settings.rotations == "first" and task.index == 0)
 
     def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
-        self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precomputed(data.x)
+        self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precompute(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
         if self._turns(task):
             check_turns(tuple(data.x.shape[1:]))
             rng = generator(self.seed, "rotations", task.index)
-            sources = workspace.training[self.blueprint.links[-1].name].shape[1]
+            sources = workspace.sizes[self.blueprint.classifier.source]
             self.turned = TurnedOutputs(sources, len(outputs), rng, self.device)
 
     def parameters(self) -> list[nn.Parameter]:
         return [*self._at_work().parameters(), *(self.turned.parameters() if self.turned else ())]
 
     def statistics(self) -> list[Tensor]:
-        return [each for part in self._at_work().layers.values() for each in part.statistics.values()]
+        return list(self._at_work().statistics.values())
 
     def forward(self, batch: Batch) -> Tensor:
         if self.turned is not None:
@@ -191,7 +189,7 @@ class SparseMethod(Method):
     def _forward_turned(self, x: Tensor, outputs: TurnedOutputs) -> Tensor:
         last: dict[str, Tensor] = {}
         upright = self._at_work()(x, {}, hook=last.__setitem__)
-        return torch.cat([upright, outputs(last[self.blueprint.links[-1].name])], 1)
+        return torch.cat([upright, outputs(last[self.blueprint.classifier.name])], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
@@ -233,12 +231,12 @@ class SparseMethod(Method):
             self._pack = pack(self.ledger, self.device)
         return self._pack
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> Pack:
         """All that is needed to predict."""
         network = self.packed()
-        classifier = network.values[self.blueprint.links[-1].name]
+        classifier = network.params[self.blueprint.classifier.name]
         tasks = self.classes[: self.tasks_learned]
-        return self.balance.applied(Predictor(network.forward, network.values), classifier, tasks)
+        return self.balance.applied(network, classifier, tasks)
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -257,7 +255,7 @@ class SparseMethod(Method):
                 found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
 
         with torch.no_grad():
-            packed.forward(packed.values, x, hook)
+            packed.forward(packed.params, x, hook)
         return found
 
     def layers(self) -> list[LayerUsage]:
@@ -294,10 +292,10 @@ class SparseMethod(Method):
         self._changed()
 
     def task_state(self) -> dict[str, Tensor]:
-        return {**self._at_work().tensors(self.tasks_learned), **(self.turned.tensors() if self.turned else {})}
+        return {**self._at_work().state(self.tasks_learned), **(self.turned.tensors() if self.turned else {})}
 
     def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self._enter(Workspace.reopened(self.ledger, tensors, **self._form(task, data)), task, data)
+        self._enter(Workspace.reopen(self.ledger, tensors, **self._form(task, data)), task, data)
         if self.turned is not None:
             self.turned.load(tensors)
 
@@ -317,15 +315,9 @@ class AdaptiveMethod(SparseMethod):
     }
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
-        if last:
-            return
-        workspace = self._at_work()
-        for name, moved in workspace.rewire(self.settings.rewire_fraction).items():
-            value = workspace.training[name].value
-            for history in optimizer.state.get(value, {}).values():  # a grown connection must not inherit momentum
-                if torch.is_tensor(history) and history.shape == value.shape:
-                    history[moved] = 0.0
+        if not last:
+            self._at_work().rewire(self.settings.rewire_fraction, optimizer)
 
     def epoch_notes(self) -> dict[str, float]:
         """How many of the task's connections are no longer where they were laid at first, as a part of all."""
-        return {"moved": self._at_work().moved()}
+        return {"moved": self._at_work().moved_fraction()}
