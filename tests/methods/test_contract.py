@@ -14,7 +14,7 @@ from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import SettingsError
 from spacenet.methods import METHODS
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from tests.methods.support import learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
@@ -79,7 +79,7 @@ def test_settings_hold_for_every_stream_and_ranges_name_settings(name: str) -> N
 def test_every_number_kept_is_counted_and_comes_back(name: str) -> None:
     kind, stream = METHODS[name], small_stream()
     settings = kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {}))
-    method, again = (kind(mlp(8, (30, 30)), settings, 0) for _ in range(2))
+    method, again = (kind(build_mlp((8,), (30, 30)), settings, 0) for _ in range(2))
     learn(method, stream[:2])
     assert method.parameters_kept() > 0
     assert method.bytes_kept() == method.extra_bytes() + sum(t.nbytes for t in method.network().values())

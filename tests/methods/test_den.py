@@ -8,7 +8,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.den import DEN, Phase
 from spacenet.methods.shared.sparsity import reached, shrink_groups
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
@@ -53,7 +53,7 @@ def test_units_are_found_along_weights_that_are_not_zero() -> None:
         "hidden1-hidden2": torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
         "hidden2-output": torch.tensor([[0.0, 1.0], [0.5, 0.0]]),
     }
-    found = reached(mlp(2, (3, 2)), values, torch.tensor([False, True]))
+    found = reached(build_mlp((2,), (3, 2)), values, torch.tensor([False, True]))
     assert found["hidden2"].tolist() == [True, False]
     assert found["hidden1"].tolist() == [False, True, False]
     assert found["input"].tolist() == [False, True]

@@ -9,7 +9,7 @@ from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import DensitySettings, SpaceNetDensity
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.blueprint import Blueprint
 from spacenet.utils.seeding import generator
 from tests.methods.support import accuracy, learn, make, small_stream
@@ -106,7 +106,7 @@ def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
 
 
 def test_flat_samples_show_no_edges() -> None:
-    method = SpaceNetDensity(mlp(8, (30, 30)), DensitySettings(**MLP, representation="edges"), 0)
+    method = SpaceNetDensity(build_mlp((8,), (30, 30)), DensitySettings(**MLP, representation="edges"), 0)
     with pytest.raises(SettingsError, match="no images that show edges; try inputs"):
         method.check(small_stream())
 

@@ -3,11 +3,11 @@ import torch
 
 from spacenet.errors import SettingsError
 from spacenet.nets import NetConfig, build_net
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 
 
 def test_it_describes_populations_and_links_in_order() -> None:
-    net = mlp(5, (7, 3))
+    net = build_mlp((5,), (7, 3))
     assert [(p.name, p.size) for p in net.layers] == [("input", 5), ("hidden1", 7), ("hidden2", 3), ("output", 0)]
     assert [(link.source, link.target) for link in net.links] == [
         ("input", "hidden1"),
@@ -17,7 +17,7 @@ def test_it_describes_populations_and_links_in_order() -> None:
 
 
 def test_forward_is_relu_between_layers_and_none_at_the_end() -> None:
-    net = mlp(2, (2,))
+    net = build_mlp((2,), (2,))
     values = {
         "input-hidden1": torch.tensor([[1.0, 0.0], [0.0, 1.0]]),
         "hidden1.bias": torch.tensor([0.0, -3.0]),

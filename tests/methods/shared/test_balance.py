@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from spacenet.space.predictor import Predictor
 from torch import Tensor
 
 from spacenet.errors import ModelFileError, SettingsError
@@ -17,7 +18,6 @@ from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.model.export import FORMATS, export
 from spacenet.model.file import from_bytes, to_bytes
-from spacenet.space.predictor import Predictor
 from tests.methods.support import learn, make, small_stream
 from tests.model.forging import Change, forged, put, replaced
 from tests.model.support import blobs, model
