@@ -32,6 +32,8 @@ class Job:
     config: RunConfig
     stream: Stream | None = None
     folder: Path | None = None
+    tag: int = 0
+    """Whatever tells the caller's jobs apart."""
 
     @property
     def label(self) -> str:

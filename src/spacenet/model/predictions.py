@@ -1,4 +1,4 @@
-"""What a model answers, as lines of text, csv or JSON."""
+"""A model's predictions, as lines of text, CSV or JSON."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ class Answer:
 
 def answers(model: Model, chunk: Chunk, top: int = 1) -> list[Answer]:
     """The model's answer to each sample of a chunk."""
-    probabilities = model.probabilities(chunk.x)
+    probabilities = model.predict_proba(chunk.x)
     if not np.isfinite(probabilities).all():
         bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
         raise DataError(
@@ -52,7 +52,7 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
     place = {(type(label), label): number for number, label in enumerate(model.classes)}
     right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
     parts = (slice(first, first + MAX_SAMPLES) for first in range(0, len(x), MAX_SAMPLES))
-    return 100 * sum(int((model.probabilities(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
+    return 100 * sum(int((model.predict_proba(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
 
 
 def readable(text: object) -> str:
