@@ -10,14 +10,14 @@ from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
 from spacenet.api.settings import Net, build_config, method_name, net_name, settings_layers, stream_name
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import merge
-from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.run import read_toml
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
-from spacenet.experiments.comparison import Failure, compare_outcomes, comparison_configs
+from spacenet.experiments.comparison import compare_outcomes, comparison_configs
 from spacenet.experiments.folders import save_comparison, save_summary, seed_folders
 from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
-from spacenet.experiments.run import CONFIG, METRICS, load_config, load_metrics
+from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, SweepSpec, Trial
 from spacenet.methods import Method
 from spacenet.registry import METHODS
@@ -45,7 +45,7 @@ def run(
     preset: str | None = None,
     config: Settings = None,
     out: Path_ = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
     progress: bool = True,
     engine: str = "local",
     address: str | None = None,
@@ -72,7 +72,7 @@ def run(
         Settings from a TOML file, or in its form, laid over the preset.
     out : path, optional
         Keep the results in this folder. If it holds the same run, unfinished, it is resumed; finished, it is returned.
-    callbacks : sequence of Callback
+    callbacks : sequence of Callback, or a function of a job that returns one
         Called while the run goes on (only in this process: with `seeds`, together with ``workers=1``).
     progress : bool
         Show a progress bar in a terminal or a notebook; elsewhere lines in the log "spacenet".
@@ -105,7 +105,7 @@ def run(
     if seeds is None:
         job = Job(base, data, folder)
         check_folder(job)
-        return RunResult(finish(execute(job, [*default_callbacks(progress), *callbacks])))
+        return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     first = base.model.seed
@@ -138,7 +138,7 @@ def run_seeds(
 def resume(
     folder: str | Path,
     *,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Callbacks = (),
     progress: bool = True,
     engine: EngineConfig | None = None,
 ) -> RunResult | SeedResults:
@@ -149,7 +149,7 @@ def resume(
         jobs = [Job(load_config(each), folder=each) for each in several]
         return run_seeds(jobs, engine or EngineConfig(), place, callbacks, progress)
     job = Job(load_config(place), folder=place)
-    return RunResult(finish(execute(job, [*default_callbacks(progress), *callbacks])))
+    return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
 
 
 def compare(
@@ -307,10 +307,13 @@ def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, pro
     """Do all jobs, with progress: a bar for each in this process, or a look at all of them in others."""
     for job in jobs:
         check_folder(job)
-    given = callbacks if callable(callbacks) else lambda job: callbacks
-    outcomes = execute_all(jobs, engine, lambda job: [*default_callbacks(progress), *given(job)])
+    outcomes = execute_all(jobs, engine, lambda job: _callbacks(job, callbacks, progress))
     alone = not progress or not jobs or in_this_process(jobs, engine)
     return list(outcomes if alone else follow_jobs(outcomes, jobs))
+
+
+def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:
+    return [*default_callbacks(progress), *(callbacks(job) if callable(callbacks) else callbacks)]
 
 
 def finish(outcome: Outcome) -> Any:
@@ -329,4 +332,11 @@ def _listed(methods: str | Iterable[str | type[Method]]) -> list[str | type[Meth
     return names  # type: ignore[return-value]
 
 
-__all__ = ["CONFIG", "METRICS", "Failure", "RunConfig", "compare", "load_metrics", "resume", "run", "sweep"]
+def tensorboard_callbacks() -> Callable[[Job], Sequence[Callback]]:
+    """For each job a callback that writes TensorBoard events into its folder."""
+    from spacenet.report.tensorboard import TensorBoardLogger
+
+    def callbacks(job: Job) -> Sequence[Callback]:
+        return [TensorBoardLogger(job.folder)] if job.folder is not None else []
+
+    return callbacks
