@@ -2,27 +2,16 @@
 
 import dataclasses
 import sys
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import (
-    Selection,
-    engine_form,
-    form_type,
-    given_settings,
-    methods_text,
-    parse,
-    settings_form,
-    stream_argument,
-)
+from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
 from spacenet.cli.output import print_tables, write_report
-from spacenet.config.settings import check
-from spacenet.config.stream import CUSTOM
 
 DESCRIPTION = (
     "Run several methods on one stream and put them side by side. The same command continues where it stopped; finished "
@@ -60,8 +49,10 @@ class CompareOptions:
 
 def compare(arguments: list[str]) -> int:
     """Execute `spacenet compare …`."""
-    options, engine, selection, settings = _parse(arguments)
-    check(options)
+    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
+    options, engine, selection, settings = parse_stream_command(
+        CompareOptions, arguments, "compare", DESCRIPTION, ["stream_settings"], selection
+    )
     folder = options.out or Path("comparisons") / selection.stream
     try:
         comparison = api.compare(
@@ -74,7 +65,7 @@ def compare(arguments: list[str]) -> int:
             config=options.config,
             out=folder,
             progress=not options.quiet,
-            **engine,
+            **vars(engine),
             **settings,
         )
     except KeyboardInterrupt:
@@ -84,22 +75,6 @@ def compare(arguments: list[str]) -> int:
     if not options.no_report and comparison.rows:
         write_report(comparison, folder, silent=options.format != "table")
     return 1 if comparison.failures else 0
-
-
-def _parse(arguments: list[str]) -> tuple[CompareOptions, dict[str, Any], Selection, dict[str, Any]]:
-    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
-    while True:
-        forms = {"engine": engine_form(), **settings_form(selection.config(), ["stream_settings"])}
-        kind = form_type(CompareOptions)
-        form = make_dataclass("Form", [("compare", kind), *((name, each) for name, (each, _) in forms.items())])
-        empty = form(kind(stream=selection.stream), *(value for _, value in forms.values()))
-        filled: Any = parse(form, arguments, "compare", DESCRIPTION, empty)
-        stream = CUSTOM if filled.stream_settings.npz is not None else filled.compare.stream
-        if stream == selection.stream:
-            break
-        selection = dataclasses.replace(selection, stream=stream)
-    settings = given_settings(filled, {"stream_settings": forms["stream_settings"]})
-    return CompareOptions(**vars(filled.compare)), vars(filled.engine), selection, settings
 
 
 def _print(comparison: api.Comparison, options: CompareOptions, folder: Path) -> None:

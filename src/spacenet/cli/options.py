@@ -7,7 +7,7 @@ import typing
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 from tyro.conf import arg
@@ -15,9 +15,8 @@ from tyro.conf import arg
 from spacenet.api.settings import build_config
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import NetConfig, PreprocessingConfig
-from spacenet.config.presets import PRESETS
 from spacenet.config.run import RunConfig, read_toml
-from spacenet.config.settings import Settings, bounds_of, field_docs, field_types
+from spacenet.config.settings import Settings, bounds_of, check, field_docs, field_types
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.registry import METHODS, STREAMS
@@ -25,7 +24,7 @@ from spacenet.registry import METHODS, STREAMS
 DATA_VARIABLE = "SPACENET_DATA"
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
-Flag = Annotated[bool, arg(help_behavior_hint="")]
+T = TypeVar("T")
 
 
 def parse(kind: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
@@ -201,12 +200,34 @@ def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[s
     return given
 
 
-def engine_form() -> tuple[type, Any]:
-    form = form_type(EngineConfig)
-    return form, form()
+def parse_stream_command(
+    kind: type[T],
+    arguments: Sequence[str],
+    command: str,
+    description: str,
+    groups: Sequence[str],
+    selection: Selection,
+    settings: dict[str, Any] | None = None,
+) -> tuple[T, EngineConfig, Selection, dict[str, Any]]:
+    """Parse a command that learns a stream: its own options, where to compute, and the settings that differ.
 
-
-def preset_text(stream: str) -> str:
-    """The presets of a stream, for the help."""
-    names = PRESETS.get(stream, PRESETS[CUSTOM])
-    return f"Preset of the stream: {', '.join(names)}."
+    Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
+    one, the command line is parsed again with that.
+    """
+    while True:
+        default = selection.config(settings)
+        forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
+        own = form_type(kind)
+        form = make_dataclass("Form", [("own", own), *((name, each) for name, (each, _) in forms.items())])
+        known = {field.name for field in dataclasses.fields(own)}
+        start = {"stream": selection.stream, "method": selection.method, "seed": default.model.seed}
+        empty = form(own(**{n: v for n, v in start.items() if n in known}), *(value for _, value in forms.values()))
+        filled: Any = parse(form, arguments, command, description, empty)
+        stream = CUSTOM if filled.stream_settings.npz is not None else filled.own.stream
+        if stream == selection.stream:
+            break
+        selection = dataclasses.replace(selection, stream=stream)
+    options = kind(**vars(filled.own))
+    check(options)
+    given = given_settings(filled, {name: forms[name] for name in groups})
+    return options, EngineConfig(**vars(filled.engine)), selection, given

@@ -1,10 +1,8 @@
 """`spacenet run`: learn a stream, once or with several seeds, or continue what was interrupted."""
 
-import dataclasses
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,20 +11,9 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import (
-    Selection,
-    engine_form,
-    form_type,
-    given_settings,
-    methods_text,
-    parse,
-    settings_form,
-    stream_argument,
-)
+from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
 from spacenet.cli.output import print_tables, write_report
 from spacenet.config.engine import EngineConfig
-from spacenet.config.settings import check
-from spacenet.config.stream import CUSTOM
 from spacenet.errors import RunError, SettingsError, SpaceFull
 
 DESCRIPTION = (
@@ -68,8 +55,9 @@ class RunOptions:
 
 def run(arguments: list[str]) -> int:
     """Execute `spacenet run …`."""
-    options, engine, selection, settings = parse_run(arguments)
-    check(options)
+    options, engine, selection, settings = parse_stream_command(
+        RunOptions, arguments, "run", DESCRIPTION, GROUPS, Selection.peek(arguments)
+    )
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
             raise SettingsError(
@@ -94,28 +82,6 @@ def run(arguments: list[str]) -> int:
     return _show(result, options, folder)
 
 
-def parse_run(arguments: Sequence[str]) -> tuple[RunOptions, EngineConfig, Selection, dict[str, Any]]:
-    """The options, where to compute, what was selected, and the settings that differ from the preset."""
-    selection = Selection.peek(arguments)
-    while True:
-        default = selection.config()
-        forms = {"engine": engine_form(), **settings_form(default, GROUPS)}
-        kind = form_type(RunOptions)
-        form = make_dataclass("Form", [("run", kind), *((name, each) for name, (each, _) in forms.items())])
-        start = kind(stream=selection.stream, method=selection.method, seed=default.model.seed)
-        empty = form(start, *(value for _, value in forms.values()))
-        filled: Any = parse(form, arguments, "run", DESCRIPTION, empty)
-        stream = CUSTOM if filled.stream_settings.npz is not None else filled.run.stream
-        if stream == selection.stream:
-            break
-        selection = dataclasses.replace(selection, stream=stream)  # its defaults are others
-    settings = given_settings(filled, {name: forms[name] for name in GROUPS})
-    engine = EngineConfig(**vars(filled.engine))
-    if filled.run.seed != default.model.seed:
-        settings["seed"] = filled.run.seed
-    return RunOptions(**vars(filled.run)), engine, selection, settings
-
-
 def _execute(
     options: RunOptions, engine: EngineConfig, selection: Selection, settings: dict[str, Any], folder: Path
 ) -> Any:
@@ -130,6 +96,7 @@ def _execute(
         net=selection.net,
         preset=selection.preset,
         config=selection.file,
+        seed=options.seed,
         seeds=options.seeds if options.seeds > 1 else None,
         out=folder,
         callbacks=callbacks,

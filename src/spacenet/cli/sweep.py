@@ -2,27 +2,16 @@
 
 import dataclasses
 import sys
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import (
-    Selection,
-    engine_form,
-    form_type,
-    given_settings,
-    methods_text,
-    parse,
-    settings_form,
-    stream_argument,
-)
-from spacenet.config.settings import check
-from spacenet.config.stream import CUSTOM
+from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
 
 DESCRIPTION = (
     "Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never "
@@ -54,8 +43,16 @@ class SweepOptions:
 
 def sweep(arguments: list[str]) -> int:
     """Execute `spacenet sweep …`."""
-    options, engine, selection, settings = _parse(arguments)
-    check(options)
+    selection = dataclasses.replace(Selection.peek(arguments), file={})
+    options, engine, selection, settings = parse_stream_command(
+        SweepOptions,
+        arguments,
+        "sweep",
+        DESCRIPTION,
+        ["stream_settings"],
+        selection,
+        {"validation": api.VALIDATION},
+    )
     folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
     progress = Console(stderr=True, quiet=options.quiet)
 
@@ -74,7 +71,7 @@ def sweep(arguments: list[str]) -> int:
             config=options.config,
             out=folder,
             on_trial=show,
-            **engine,
+            **vars(engine),
             **settings,
         )
     except KeyboardInterrupt:
@@ -85,20 +82,3 @@ def sweep(arguments: list[str]) -> int:
     print(result.best.to_toml(), end="")
     print(f"The best settings are in {folder / api.BEST}: spacenet run --config {folder / api.BEST}", file=sys.stderr)
     return 0
-
-
-def _parse(arguments: list[str]) -> tuple[SweepOptions, dict[str, Any], Selection, dict[str, Any]]:
-    selection = dataclasses.replace(Selection.peek(arguments), file={})
-    while True:
-        default = selection.config({"validation": api.VALIDATION})
-        forms = {"engine": engine_form(), **settings_form(default, ["stream_settings"])}
-        kind = form_type(SweepOptions)
-        form = make_dataclass("Form", [("sweep", kind), *((name, each) for name, (each, _) in forms.items())])
-        start = kind(stream=selection.stream, method=selection.method)
-        filled: Any = parse(form, arguments, "sweep", DESCRIPTION, form(start, *(v for _, v in forms.values())))
-        stream = CUSTOM if filled.stream_settings.npz is not None else filled.sweep.stream
-        if stream == selection.stream:
-            break
-        selection = dataclasses.replace(selection, stream=stream)
-    settings = given_settings(filled, {"stream_settings": forms["stream_settings"]})
-    return SweepOptions(**vars(filled.sweep)), vars(filled.engine), selection, settings
