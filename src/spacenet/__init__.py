@@ -4,6 +4,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spacenet.data.stream import Stream as Stream
+    from spacenet.data.streams import stream as stream
     from spacenet.model.estimator import SpaceNetClassifier as SpaceNetClassifier
     from spacenet.model.estimator import load as load
 
@@ -16,4 +18,8 @@ def __getattr__(name: str) -> Any:
         from spacenet.model import estimator
 
         return getattr(estimator, name)
+    if name in ("Stream", "stream"):
+        from spacenet.data import streams
+
+        return getattr(streams, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
