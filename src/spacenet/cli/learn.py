@@ -18,8 +18,8 @@ from tyro.conf import arg
 
 from spacenet.cli.options import MARKERS
 from spacenet.cli.progress import PLAIN_PAUSE
-from spacenet.data.inputs import scaled_already
-from spacenet.data.npz import read_arrays
+from spacenet.data.inputs import looks_scaled
+from spacenet.data.npy import read_arrays
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError, SettingsError
 from spacenet.experiments.callbacks import print_line
@@ -106,7 +106,7 @@ def read_task(path: Path, model: Model) -> NewTask:
             model.check_shape(a)
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
-        if scaled_already(model, a):
+        if model.normalization and looks_scaled(a, model.normalization.scale):
             raise DataError(
                 f"{path}: its values lie between 0 and 1, and the model learned from bytes (0 to 255); "
                 "multiply them by 255"

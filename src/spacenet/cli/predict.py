@@ -12,8 +12,8 @@ import tyro
 from tyro.conf import arg
 
 from spacenet.cli.options import MARKERS
-from spacenet.data.inputs import Chunk, read_inputs, scaled_already
-from spacenet.errors import SettingsError
+from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
+from spacenet.errors import DataError, SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import Format, Writer, answers, readable
@@ -51,7 +51,9 @@ def predict(arguments: list[str]) -> int:
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)
-    chunks = read_inputs(options.inputs, model, _stdin(), options.resize)
+    if model.normalization is None:
+        raise DataError("the model has not learned anything yet")
+    chunks = read_inputs(options.inputs, model.recipe.input_shape, model.normalization.scale, _stdin(), options.resize)
     if options.out is None:
         _answer(model, chunks, options, sys.stdout)
         return 0
@@ -67,7 +69,7 @@ def _answer(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out:
     out.write(writer.heading())
     count = 0
     for chunk in chunks:
-        if not count and scaled_already(model, chunk.x):
+        if not count and model.normalization and looks_scaled(chunk.x, model.normalization.scale):
             print(
                 "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
                 "multiply them by 255",
