@@ -164,7 +164,7 @@ class OnnxFormat(Format):
 FORMATS: Mapping[str, Format] = {"onnx": OnnxFormat(), "torch": TorchFormat()}
 
 
-def export(model: Model, path: Path, to: str) -> Exported:
+def export_model(model: Model, path: Path, to: str) -> Exported:
     """Write a model's packed network; if it does not compute what the model computes, nothing is left behind."""
     if to not in FORMATS:
         raise unknown("format", to, list(FORMATS), setting="to")
