@@ -77,6 +77,17 @@ class Registry(Mapping[str, Any]):
             ) from error
 
 
+def registered_entries() -> dict[str, dict[str, Any]]:
+    """What was registered in this process, to be registered in another one."""
+    return {registry.kind: dict(registry._registered) for registry in (METHODS, NETS, DATASETS, STREAMS)}
+
+
+def register_entries(entries: Mapping[str, Mapping[str, Any]]) -> None:
+    """Register what `registered_entries` returned."""
+    for registry in (METHODS, NETS, DATASETS, STREAMS):
+        registry._registered |= entries.get(registry.kind, {})
+
+
 def _redefined(old: Any, new: Any) -> bool:
     """Whether a notebook cell that defines and registers an entry was run once more."""
     names = [(getattr(each, "__module__", None), getattr(each, "__qualname__", None)) for each in (old, new)]

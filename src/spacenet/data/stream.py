@@ -352,15 +352,37 @@ class Stream(Sequence[Task]):
         classes = torch.tensor([numbers[label] for label in y[rows].tolist()], dtype=torch.long)
         return Samples(self.normalization(x[rows]), classes)
 
+    def with_validation(self, fraction: float) -> "Stream":
+        """The same stream with this fraction of the training data held out in place of the test set."""
+        config = dataclasses.replace(self.config, validation=fraction)
+        return Stream(
+            self.name,
+            self.dataset.hold_out(fraction),
+            self.task_labels,
+            config=config,
+            preprocessing=self.preprocessing,
+        )
+
+    @property
+    def resolved_preprocessing(self) -> PreprocessingConfig:
+        """The preprocessing with what the data set says in place of None."""
+        data, config = self.dataset, self.preprocessing
+        return dataclasses.replace(
+            config,
+            scale=data.scale if config.scale is None else config.scale,
+            mean=data.mean if config.mean is None else config.mean,
+            std=data.std if config.std is None else config.std,
+            per_feature_std=bool(config.per_feature_std),
+        )
+
     @cached_property
     def normalization(self) -> Normalization:
         """What is done to the inputs of all tasks, fitted on the training data of the first one."""
-        data, config = self.dataset, self.preprocessing
+        data, config = self.dataset, self.resolved_preprocessing
         first = data.x_train[_is_among(data.y_train, self.task_labels[0])]
-        scale = data.scale if config.scale is None else config.scale
-        mean = data.mean if config.mean is None else config.mean
-        std = data.std if config.std is None else config.std
-        return Normalization.fit(first, NormalizationSpec(scale, mean, std, config.centering))
+        assert config.scale is not None
+        spec = NormalizationSpec(config.scale, config.mean, config.std, config.centering, bool(config.per_feature_std))
+        return Normalization.fit(first, spec)
 
     def __repr__(self) -> str:
         train, test = (sum(counts) for counts in self._count_samples())
