@@ -1,6 +1,7 @@
 """The data sets that are known by name. Importing this module is fast: `spacenet data list` needs nothing else."""
 
 import importlib.util
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +25,10 @@ from spacenet.registry import DATASETS, unknown
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """A data set by name: how many classes, training samples and test samples it has, and the shape of a sample."""
+    """A data set by name: how many classes, training samples and test samples it has, and the shape of a sample.
+
+    Subclasses can be registered, or offered as entry points of the group `spacenet.datasets`; so can plain functions.
+    """
 
     name: str
     classes: int
@@ -175,6 +179,23 @@ class CombinedDataset(KnownDataset):
         )
 
 
+@dataclass(frozen=True)
+class RegisteredDataset(KnownDataset):
+    """A data set that a registered function loads."""
+
+    function: Callable[[Path | None], Dataset]
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        return self.function(data_dir)
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        return Location("registered")
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        self.load(data_dir)
+        return FetchResult(self.name, "registered")
+
+
 def _idx_files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[DataFile, ...]:
     """The four files of MNIST's format and size, with these checksums."""
     return (
@@ -298,12 +319,12 @@ CIFAR_10_100 = CombinedDataset(
 
 @dataclass(frozen=True)
 class DatasetListing:
-    """One line of the list of data sets. The numbers are None for a registered function, which does not tell them."""
+    """One line of the list of data sets. Numbers are 0 if they are not known."""
 
     name: str
-    classes: int | None
-    train: int | None
-    test: int | None
+    classes: int
+    train: int
+    test: int
     shape: tuple[int, ...]
     where: str | None
     problems: tuple[str, ...] = ()
@@ -314,44 +335,33 @@ class DatasetListing:
         return self.where or f"not on this machine; `spacenet data fetch {self.name}` downloads it"
 
 
+def get_dataset(name: str) -> KnownDataset:
+    """What is known of a data set, and how to load it."""
+    if name not in DATASETS:
+        raise unknown("data set", name, DATASETS)
+    entry = DATASETS[name]
+    return entry if isinstance(entry, KnownDataset) else RegisteredDataset(name, 0, 0, 0, (), entry)
+
+
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     """A data set by name; `data_dir` is searched first. The last one loaded is kept in memory."""
-    return _load(_get(name), data_dir)
+    return _load(get_dataset(name), data_dir)
 
 
-def fetch_dataset(name: str, data_dir: Path | None = None) -> FetchResult:
-    """Make sure that a data set is on this machine, complete and intact; what is missing is downloaded."""
-    entry = _get(name)
-    if hasattr(entry, "fetch"):
-        result: FetchResult = entry.fetch(data_dir)
-        return result
-    _load(entry, data_dir)
-    return FetchResult(name, "its own loading function")
+@lru_cache(maxsize=1)
+def _load(dataset: KnownDataset, data_dir: Path | None) -> Dataset:
+    return dataset.load(data_dir)
 
 
 def list_datasets(data_dir: Path | None = None) -> list[DatasetListing]:
     """Every data set, and where it is on this machine. Fast: no file is read and nothing is downloaded."""
-    return [_list(name, data_dir) for name in DATASETS]
+    return [_describe(name, data_dir) for name in DATASETS]
 
 
-def _get(name: str) -> Any:
-    if name not in DATASETS:
-        raise unknown("data set", name, DATASETS)
-    return DATASETS[name]
-
-
-@lru_cache(maxsize=1)
-def _load(entry: Any, data_dir: Path | None) -> Dataset:
-    found: Dataset = (entry.load if hasattr(entry, "load") else entry)(data_dir)
-    return found
-
-
-def _list(name: str, data_dir: Path | None) -> DatasetListing:
+def _describe(name: str, data_dir: Path | None) -> DatasetListing:
     try:
-        entry = DATASETS[name]
+        known = get_dataset(name)
     except SettingsError as error:  # an entry point that cannot be imported
-        return DatasetListing(name, None, None, None, (), None, (str(error),))
-    if not isinstance(entry, KnownDataset):
-        return DatasetListing(name, None, None, None, (), "registered")
-    place = entry.find(data_dir)
-    return DatasetListing(name, entry.classes, entry.train, entry.test, entry.shape, place.where, place.problems)
+        return DatasetListing(name, 0, 0, 0, (), "not usable", (str(error),))
+    place = known.find(data_dir)
+    return DatasetListing(name, known.classes, known.train, known.test, known.shape, place.where, place.problems)
