@@ -49,11 +49,9 @@ def _list(options: List) -> int:
 
 
 def _fetch(options: Fetch) -> int:
-    dataset = get_dataset(options.name)
-    place = dataset.find(options.data_dir)
-    if place.where is not None:
-        print(f"{options.name} is here already: {place.where}")
-    else:
-        fetched = dataset.fetch(options.data_dir)
+    fetched = get_dataset(options.name).fetch(options.data_dir)
+    if fetched.downloaded:
         print(f"{options.name} is in {fetched.folder} (from {fetched.where})")
+    else:
+        print(f"{options.name} is here already: {fetched.where}")
     return 0

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spacenet.data.readers import Listing
+from spacenet.data.datasets import DatasetListing as Listing
 from spacenet.experiments.seeds import seed_figures, seeds_summary
 
 Metrics = Mapping[str, Any]
