@@ -8,8 +8,8 @@ The training loop calls, for each task of a stream:
 A method is a short file that declares its settings and overrides the hooks it needs. How the known ones fit in:
 
     a penalty (EWC, SI, MAS)    `loss` adds it, `end_task` measures the weights' importance
-    a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` joins it; `predict` may be another rule
-    a second network (DGR)      `parameters` and `loss` cover both; `forward` mixes in what the old generator dreams
+    a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` adds it; `predict` may be another rule
+    a second network (DGR)      `parameters` and `loss` cover both; `forward` adds what the old generator produces
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
 """
 
@@ -51,11 +51,11 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls.made(data.x.index_select(0, rows), data, rows)
+        return cls.with_inputs(data.x.index_select(0, rows), data, rows)
 
     @classmethod
-    def made(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
-        """These rows of the data, with inputs computed from theirs."""
+    def with_inputs(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
+        """The labels of these rows of the data, with inputs computed from theirs."""
         return cls(x, data.y.index_select(0, rows), rows)
 
 
@@ -109,6 +109,11 @@ class Method(ABC):
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
+
+    @property
+    def in_task(self) -> bool:
+        """Whether a task is being learned: it has begun and not ended."""
+        return len(self.classes) > self.tasks_learned
 
     # Before training
 
