@@ -26,7 +26,7 @@ class AR1Settings(MethodSettings):
     damping: Annotated[float, Gt(0)] = 0.1
     """Added to the squared change of a weight, so that the importance of one that hardly changed stays finite (ξ)."""
     importance_limit: Annotated[float, Gt(0)] = 0.01
-    """Upper bound of a weight's importance (the paper's max F); without it, steps on the penalty can become too large."""
+    """Upper bound of a weight's importance (the paper's max F); without it, gradients can become too large."""
 
 
 class AR1(QuadraticPenalty, ConsolidatedOutputs):

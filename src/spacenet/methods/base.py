@@ -36,8 +36,8 @@ __all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
-"""How names in a state begin: what predicts, how far learning has come, what only the current task needs. All other names
-are what the method keeps besides the network."""
+"""Prefixes of the names in a state: what predicts, how many tasks were learned, what only the current task needs. All
+other names are what the method keeps besides the network."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Method(ABC):
         """What the optimizer may change during this task."""
 
     def statistics(self) -> list[Tensor]:
-        """What `forward` updates by itself (running statistics of batch norm); processes that share a batch average it."""
+        """What `forward` updates itself (running statistics of batch norm); processes that share a batch average it."""
         return []
 
     @abstractmethod

@@ -66,8 +66,8 @@ class DEN(GrowingMethod):
     strategy = "Architectural"
     reference = "Yoon, Yang, Lee, Hwang: Lifelong Learning with Dynamically Expandable Networks. ICLR, 2018"
     settings_from = (
-        "From the published code; sparsity, drift penalty and the four epochs on Split Fashion-MNIST from a small search "
-        "on held-out data."
+        "From the published code; sparsity, drift penalty and the four epochs on Split Fashion-MNIST from a small "
+        "search on held-out data."
     )
     Settings = DENSettings
     settings: DENSettings
@@ -202,7 +202,9 @@ class DEN(GrowingMethod):
                     weight.copy_(F.softshrink(weight, rate * settings.sparsity))
             if self.phase == Phase.EXPAND:
                 for name, old in self.selected.items():
-                    shrink_groups([rows[len(old) :] for rows in self.incoming_weights(name)], rate * settings.group_sparsity)
+                    shrink_groups(
+                        [rows[len(old) :] for rows in self.incoming_weights(name)], rate * settings.group_sparsity
+                    )
 
     # From one phase to the next
 
@@ -246,14 +248,15 @@ class DEN(GrowingMethod):
         """The distance of each old unit's incoming weights from their old values."""
         names = [link.name for link in self.blueprint.links if link.target == layer]
         squares = [
-            (crop(self.params[name].data, self.old[name]) - self.old[name]).square().flatten(1).sum(1)
-            for name in names
+            (crop(self.params[name].data, self.old[name]) - self.old[name]).square().flatten(1).sum(1) for name in names
         ]
         return torch.stack(squares).sum(0).sqrt().cpu()
 
     def layer_usage(self) -> list[LayerUsage]:
         """Connections are the weights that are not zero."""
         return [
-            replace(layer, connections=sum(int(connections(weight).sum()) for weight in self.incoming_weights(layer.name)))
+            replace(
+                layer, connections=sum(int(connections(weight).sum()) for weight in self.incoming_weights(layer.name))
+            )
             for layer in super().layer_usage()
         ]

@@ -30,8 +30,8 @@ class EWCSettings(MethodSettings):
 class EWC(QuadraticPenalty):
     """Each task adds λ/2 Σ F (θ − θ*)² to the loss of later ones (eq. 3).
 
-    About 20 % on five tasks is correct: the penalty preserves old outputs, but the output of a new class rises for every
-    input because no old samples are left to prevent it. So only classes of the last task are predicted.
+    About 20 % on five tasks is correct: the penalty preserves old outputs, but the output of a new class rises for
+    every input because no old samples are left to prevent it. So only classes of the last task are predicted.
     """
 
     name = "ewc"
@@ -76,9 +76,9 @@ class EWC(QuadraticPenalty):
         )
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
-        """Add the task's penalty to the earlier ones. Their sum is one quadratic around the mean of the θ* weighted by F.
+        """Add the task's penalty to the earlier ones. Their sum is a quadratic around the mean of the θ*, weighted by F.
 
-        The sum's minimum does not depend on θ and is left out.
+        Its minimum does not depend on θ and is left out.
         """
         importance, anchor = self.penalty.importance, self.penalty.anchor
         for name, new in fisher.items():

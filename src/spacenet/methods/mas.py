@@ -30,8 +30,8 @@ class MASSettings(MethodSettings):
 class MAS(QuadraticPenalty):
     """λ Σ Ω (θ − θ*)² is added to the loss; Ω needs no labels.
 
-    About 20 % on five tasks is correct: old outputs are preserved, but the scores of new classes are never compared with
-    them on old samples. So only classes of the last task are predicted.
+    About 20 % on five tasks is correct: old outputs are preserved, but the scores of new classes are never compared
+    with them on old samples. So only classes of the last task are predicted.
     """
 
     name = "mas"

@@ -55,7 +55,7 @@ class PackNet(PerTaskBatchNorm):
         self.owner = {
             link.name: torch.full_like(self.params[link.name], FREE, dtype=torch.uint8) for link in self.inner_links()
         }
-        """For every weight the task that it belongs to, or FREE. While a task is trained, all free weights are its own."""
+        """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
         self.planned = 0
 
     def begin_task(self, task: Task, data: Samples) -> None:

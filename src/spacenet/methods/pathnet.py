@@ -27,7 +27,7 @@ class PathNetSettings(MethodSettings):
     active: Annotated[int, Ge(1)] = 3
     """Largest number of modules of each layer in a path."""
     population: Annotated[int, Ge(2)] = 8
-    """Paths that evolve. In every epoch each is trained on its share of the batches, then they are compared in pairs."""
+    """Paths that evolve. In every epoch, each is trained on its share of the batches; then pairs are compared."""
     refine_epochs: Annotated[float, Ge(0)] = 0.25
     """Epochs after that in which the fittest path is trained alone, as a fraction of the planned epochs."""
 
@@ -40,10 +40,10 @@ class PathNetSettings(MethodSettings):
 class PathNet(Subnetworks):
     """Paths compete at learning the task; the modules of the best one are frozen, and the rest is reinitialized.
 
-    Unlike in the published method, the modules of a layer are groups of its units (published: small layers whose outputs
-    are added), so the weights into a frozen module from units that never shared a path with it are trainable. Paths take
-    turns batch by batch and are compared once an epoch (published: two at a time, 50 batches each), and the best one is
-    then trained alone, because tasks are short here.
+    Unlike in the published method, the modules of a layer are groups of its units (published: small layers whose
+    outputs are added), so the weights into a frozen module from units that never shared a path with it are trainable.
+    Paths take turns batch by batch and are compared once an epoch (published: two at a time, 50 batches each), and the
+    best one is then trained alone, because tasks are short here.
     """
 
     name = "pathnet"
@@ -74,7 +74,7 @@ class PathNet(Subnetworks):
         """The units of the paths that are trained in this epoch, taking turns batch by batch."""
         self.turn, self.planned = 0, 0
         self.fitness = torch.zeros(0)
-        """For each of them the number of samples that it classified correctly in this epoch, and of those it was given."""
+        """For each of them, how many samples it classified correctly in this epoch, and how many it was trained on."""
 
     # How paths evolve
 

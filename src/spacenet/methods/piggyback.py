@@ -30,7 +30,8 @@ class PiggybackSettings(MethodSettings):
         super().validate()
         if not self.initial > self.threshold:
             raise SettingsError(
-                f"{self.initial} is not above the threshold {self.threshold}: no weight would be used", setting="initial"
+                f"{self.initial} is not above the threshold {self.threshold}: no weight would be used",
+                setting="initial",
             )
 
 

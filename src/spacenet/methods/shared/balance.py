@@ -1,7 +1,7 @@
 """Balancing the classifiers of different tasks: they were trained separately, so their scores have different scales.
 
-Each task's scores are multiplied by one number and shifted by another, after the network has computed them. The order of
-classes within a task does not change.
+Each task's scores are multiplied by one number and shifted by another, after the network has computed them. The order
+of classes within a task does not change.
 
 weights  Zhao et al.: Maintaining Discrimination and Fairness in Class Incremental Learning. CVPR, 2020. There the norm
          of new classifiers is matched to that of old ones; here all are matched to the mean.

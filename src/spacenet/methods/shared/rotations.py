@@ -35,7 +35,7 @@ def rotate_targets(target: Tensor, classes: int) -> Tensor:
 
 
 class RotatedHead:
-    """Outputs for the rotated images of a task's classes, on the last hidden layer. Dense, because they are temporary."""
+    """Outputs for the rotated images of a task's classes, on the last hidden layer. Dense, because temporary."""
 
     def __init__(self, sources: int, classes: int, rng: Generator, device: torch.device) -> None:
         # The Glorot bound of the whole layer, upright outputs included.

@@ -43,7 +43,7 @@ class SparseSettings(MethodSettings):
     """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
     task, or in all. Features become more general, and a step takes four times as long."""
     expand: str | None = None
-    """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto wherever the next task does not fit."""
+    """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto whenever a task does not fit."""
     masked_dense: bool = False
     """Train in the whole network with masks instead of a compact workspace: same result, slower. For comparison."""
 

@@ -54,7 +54,7 @@ class PerTaskBatchNorm(Subnetworks):
         """The batch norm of each task learned."""
 
     def unit_masks(self) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: after the first task, only batch norm is trainable of the units' own parameters."""
+        """Masks for `freeze_except`: after the first task, biases are frozen and batch norm is trainable."""
         if not self.tasks_learned:
             return {}
         biases = [key for layer in self.blueprint.hidden if not _norm_keys(layer) for key in layer.keys()]
