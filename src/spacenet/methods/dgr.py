@@ -121,7 +121,7 @@ class DGR(DenseMethod):
         return super().predict(self._normalize(x))
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Classifier plus generator; of t tasks, the new one has the weight 1/t and the replayed ones the rest (eq. 1)."""
+        """Classifier plus generator; of t tasks, the new one counts 1/t and the replayed ones the rest (eq. 1)."""
         assert self.vae is not None
         noise, latent = self.noise.index_select(0, batch.rows), self.settings.latent
         x = self._normalize(batch.x).flatten(1).clamp(0, 1)

@@ -76,7 +76,7 @@ class EWC(QuadraticPenalty):
         )
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
-        """Add the task's penalty to the earlier ones. Their sum is a quadratic around the mean of the θ*, weighted by F.
+        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F.
 
         Its minimum does not depend on θ and is left out.
         """

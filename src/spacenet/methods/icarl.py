@@ -89,7 +89,7 @@ class ICaRL(ExemplarMethod):
             return (self.blueprint.forward(self.before, x) / self.settings.temperature).sigmoid()
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Algorithm 3: the sum of the outputs' binary cross-entropies; old outputs have their former values as targets."""
+        """Algorithm 3: the outputs' summed binary cross-entropies; targets of old outputs are their former values."""
         target = F.one_hot(batch.y, output.shape[1]).to(torch.float32)
         if self.before:
             known = self.old_outputs

@@ -11,7 +11,7 @@ from spacenet.utils.tensors import check_finite, check_shapes
 
 WHAT = "the features' scale"
 RIDGE = 0.1
-"""Fraction of the mean variance that is added in every direction before whitening, which limits how far small ones grow."""
+"""Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
 
 @dataclass(frozen=True)
