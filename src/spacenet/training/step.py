@@ -52,7 +52,7 @@ class Step:
             return batch, self.method.forward(batch)
 
     def _pick(self, rows: Tensor) -> Batch:
-        batch = Batch.pick(self.data, rows) if self.augment is None else Batch.made(self.augment(rows), self.data, rows)
+        batch = Batch.pick(self.data, rows) if self.augment is None else Batch.with_inputs(self.augment(rows), self.data, rows)
         if batch.x.is_cuda and batch.x.dim() == 4:
             return Batch(batch.x.contiguous(memory_format=torch.channels_last), batch.y, batch.rows)
         return batch
