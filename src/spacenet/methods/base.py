@@ -29,7 +29,7 @@ from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
 
 __all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
@@ -233,7 +233,7 @@ class Method(ABC):
         """What is kept of each class besides the network, for methods that keep class statistics."""
         return None
 
-    def truncate(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Pack:
         """The predictor that would result from keeping only so many directions of each Gaussian, for such methods."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
 
