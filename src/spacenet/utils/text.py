@@ -24,9 +24,9 @@ def format_mean_std(mean: float | None = None, std: float | None = None) -> str:
     return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
 
 
-def plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str, ending: str = "s") -> str:
     """1 task, 1,000 tasks."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
 
 
 def printable(text: object) -> str:

@@ -72,8 +72,7 @@ def connections_plot(links: tuple[LinkUsage, ...]) -> Plot:
     if len(links[0].counts) > 1:
         title += f"; {'each task adds' if len(each) == 1 else 'tasks add'} {adds}"
     parts = (
-        f"{_name(link)} {abbreviate([f'{count:,}' for count in link.counts])}; in all {link.total:,}"
-        for link in links
+        f"{_name(link)} {abbreviate([f'{count:,}' for count in link.counts])}; in all {link.total:,}" for link in links
     )
     text = f"Bar chart of the connections between layers by task, from the first task to the last. {'. '.join(parts)}."
     return Plot("connections-per-task", title, text, lambda: _draw_bars(links))
