@@ -183,7 +183,7 @@ def _lead(run: RunData) -> str:
     tasks = run.labels
     how = f"with the network {run.config.model.net.name}" if run.metrics["layers"] else "without a network"
     return (
-        f"{plural(sum(map(len, tasks)), 'class', 'es')} in {plural(len(tasks), 'task')}, learned one after another {how}. "
+        f"{plural(sum(map(len, tasks)), 'class', 'es')} in {plural(len(tasks), 'task')}, learned in sequence {how}. "
         "The task of a sample is not given (class-incremental)."
     )
 
