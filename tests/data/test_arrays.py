@@ -12,12 +12,11 @@ import pytest
 from spacenet.data import arrays
 from spacenet.data.inputs import read_inputs
 from spacenet.errors import DataError
-from tests.model.asking import (
-    COLOUR,
+from tests.data.input_files import (
+    COLOR,
     FLAT,
     GREY,
     LINES,
-    MODELS,
     NOTHING,
     RNG,
     X,
@@ -66,9 +65,9 @@ def test_one_sample_alone_and_none(tmp_path: Path) -> None:
 
 def test_flat_rows_take_the_models_shape(tmp_path: Path) -> None:
     flat = RNG.integers(0, 256, (3, 72), dtype=np.uint8)
-    assert np.array_equal(values(read(npy(tmp_path / "a.npy", flat), shape=COLOUR)), flat.reshape(3, *COLOUR))
+    assert np.array_equal(values(read(npy(tmp_path / "a.npy", flat), shape=COLOR)), flat.reshape(3, *COLOR))
     lines = "\n".join(" ".join(map(str, row)) for row in flat.tolist())
-    assert np.array_equal(values(read(csv_file(tmp_path / "a.csv", lines), shape=COLOUR)), flat.reshape(3, *COLOUR))
+    assert np.array_equal(values(read(csv_file(tmp_path / "a.csv", lines), shape=COLOR)), flat.reshape(3, *COLOR))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def _peak(parts: Iterator[bytes], count: int) -> int:
     stream = io.BufferedReader(_Endless(parts))
     tracemalloc.start()
     try:
-        assert sum(len(chunk.x) for chunk in read_inputs(["-"], MODELS[FLAT], stream)) == count
+        assert sum(len(chunk.x) for chunk in read_inputs(["-"], FLAT, 1.0, stream)) == count
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -140,7 +139,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 
 def test_an_archive_is_read_bit_by_bit(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros((200_000, 8), np.float64))
-    chunks = read_inputs([str(tmp_path / "a.npz")], MODELS[FLAT], NOTHING)
+    chunks = read_inputs([str(tmp_path / "a.npz")], FLAT, 1.0, NOTHING)
     tracemalloc.start()
     try:
         assert sum(len(chunk.x) for chunk in chunks) == 200_000
@@ -156,7 +155,7 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
         pytest.fail("more was read than a line can have")
 
     with pytest.raises(DataError, match="standard input, line 1: is longer than 8 numbers can be"):
-        list(read_inputs(["-"], MODELS[FLAT], io.BufferedReader(_Endless(parts()))))
+        list(read_inputs(["-"], FLAT, 1.0, io.BufferedReader(_Endless(parts()))))
 
 
 def bad(value: float) -> np.ndarray:
@@ -171,7 +170,7 @@ def bad(value: float) -> np.ndarray:
         (npy_bytes(bad(np.nan)), "row 3 has a value that is NaN, infinite or too large"),
         (npy_bytes(bad(-np.inf)), "row 3"),
         (npy_bytes(bad(1e300)), "row 3"),
-        (npy_bytes(X.astype(complex)), "holds complex128 values; give it numbers"),
+        (npy_bytes(X.astype(complex)), "holds complex128 values; numbers are needed"),
         (npy_bytes(X.astype("U4")), "holds <U4 values"),
         (npy_bytes(X[:, :7]), r"samples have the shape \(7,\); the model takes \(8,\)"),
         (npy_bytes(np.array(1.0)), r"samples have the shape \(\)"),
@@ -194,10 +193,10 @@ def test_npy_that_is_wrong(tmp_path: Path, content: bytes, reason: str) -> None:
 
 
 def test_objects_are_never_opened(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="object array, which can run code"):
+    with pytest.raises(DataError, match="object array, which could run code"):
         read(npy(tmp_path / "bad.npy", np.array([[print]], dtype=object)))
     np.savez(tmp_path / "bad.npz", x=np.array([[print]], dtype=object))
-    with pytest.raises(DataError, match="bad.npz: x is an object array, which can run code"):
+    with pytest.raises(DataError, match="bad.npz: x is an object array, which could run code"):
         read(tmp_path / "bad.npz")
 
 
@@ -215,7 +214,7 @@ def test_columns_first_are_read_only_up_to_a_limit(tmp_path: Path, monkeypatch: 
 
 def test_channels_last_get_a_hint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"move the channels to the front, x\.transpose\(0, 3, 1, 2\)"):
-        read(npy(tmp_path / "a.npy", np.zeros((2, 4, 6, 3), np.uint8)), shape=COLOUR)
+        read(npy(tmp_path / "a.npy", np.zeros((2, 4, 6, 3), np.uint8)), shape=COLOR)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from spacenet.config.model import PreprocessingConfig
 from spacenet.data import readers
 from spacenet.data.dataset import Dataset
 from spacenet.data.files import FILE_SETS
-from spacenet.data.streams import Stream, StreamConfig, build_stream
+from spacenet.data.stream import Stream
+from spacenet.data.streams import stream as make_stream
 
 MEAN, STD = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
 
@@ -41,7 +43,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_constants_by_channel(share: float) -> None:
     data = images()
-    stream = Stream("images", data, ((0, 1), (2, 3)), share)
+    stream = Stream("images", data, ((0, 1), (2, 3)), preprocessing=PreprocessingConfig(centering=share))
     first = torch.from_numpy(data.x_train[data.y_train < 2]) / 255
     constant, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
     mean = share * first.mean(0) + (1 - share) * constant
@@ -63,7 +65,8 @@ def test_one_constant_may_be_by_channel_and_the_other_not(
 
     centred = first - (first.mean() if mean is None else shaped(mean))
     expected = centred / (centred.square().mean().sqrt() if std is None else shaped(std))
-    torch.testing.assert_close(Stream("images", data, ((0, 1),), 0.0)[0].train.x, expected)
+    stream = Stream("images", data, ((0, 1),), preprocessing=PreprocessingConfig(centering=0.0))
+    torch.testing.assert_close(stream[0].train.x, expected)
 
 
 @pytest.mark.usefixtures("fakes")
@@ -71,7 +74,7 @@ def test_one_constant_may_be_by_channel_and_the_other_not(
     ("name", "tasks", "size"), [("split-cifar-10", 5, 2), ("icifar-100", 5, 20), ("cifar-10-100", 6, 10)]
 )
 def test_the_default_cuts(name: str, tasks: int, size: int) -> None:
-    stream = build_stream(name)
+    stream = make_stream(name)
     assert [task.labels for task in stream] == [tuple(range(i * size, (i + 1) * size)) for i in range(tasks)]
     assert stream.input_shape == (3, 4, 5)
     assert all(len(task.train) == 10 * size for task in stream)
@@ -80,7 +83,7 @@ def test_the_default_cuts(name: str, tasks: int, size: int) -> None:
 
 @pytest.mark.usefixtures("fakes")
 def test_cifar_10_comes_first_and_gives_the_constants() -> None:
-    stream = build_stream("cifar-10-100", StreamConfig(centering=0.0))
+    stream = make_stream("cifar-10-100").with_preprocessing(PreprocessingConfig(centering=0.0))
     later = images("cifar-100", 100)
     mean, std = (torch.tensor(each).view(3, 1, 1) for each in (MEAN, STD))
     expected = (torch.from_numpy(later.x_test[np.isin(later.y_test, range(40, 50))]) / 255 - mean) / std
@@ -92,12 +95,12 @@ def test_cifar_10_comes_first_and_gives_the_constants() -> None:
 @pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize("name", ["split-cifar-10", "icifar-100", "cifar-10-100"])
 def test_they_are_cut_anew_like_any_other(name: str) -> None:
-    classes = len(build_stream(name).labels)
-    thirds = build_stream(name, StreamConfig(classes_per_task=3, shuffle_classes=1))
+    classes = len(make_stream(name).labels)
+    thirds = make_stream(name, classes_per_task=3, shuffle_classes=1)
     assert [len(task.labels) for task in thirds[:-1]] == [3] * (len(thirds) - 1)
     assert sorted(map(str, thirds.labels)) == sorted(map(str, range(classes)))
     assert thirds.labels != tuple(range(classes))
-    named = build_stream(name, StreamConfig(tasks="9,0/5"))
+    named = make_stream(name, tasks="9,0/5")
     assert [task.labels for task in named] == [(9, 0), (5,)]
-    held = build_stream(name, StreamConfig(validation=0.2))
+    held = make_stream(name, validation=0.2)
     assert (len(held.dataset.x_train), len(held.dataset.x_test)) == (8 * classes, 2 * classes)

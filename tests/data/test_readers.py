@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spacenet.data.npz import load_npz, read_arrays
 
 from spacenet.data import npz, readers
 from spacenet.data.formats import read_idx
-from spacenet.data.npz import load_npz, read_arrays
 from spacenet.data.wheels import idx_bytes
 from spacenet.errors import DataError
 
@@ -142,7 +142,7 @@ def bad_float(value: float) -> np.ndarray:
         ({"y_train": np.array([None] * 6)}, "y_train is an object array"),
         ({"x_train": bad_float(np.nan)}, "x_train has NaN or infinite values in 1 of its 6 samples.*row 4"),
         ({"x_train": bad_float(-np.inf)}, "x_train has NaN or infinite values"),
-        ({"x_train": np.array([["a"]] * 6)}, "x_train holds <U1 values; give it numbers"),
+        ({"x_train": np.array([["a"]] * 6)}, "x_train holds <U1 values; numbers are needed"),
         ({"x_train": np.zeros((6, 2), dtype=complex)}, "x_train holds complex128 values"),
         ({"x_train": np.zeros(6)}, r"x_train has the shape \(6,\)"),
         ({"x_train": np.array(1.0)}, r"x_train has the shape \(\)"),

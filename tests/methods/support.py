@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from torch.optim import Optimizer
 
+from spacenet.config.model import PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method, MethodSettings
@@ -16,7 +17,7 @@ CUT = ((0, 1), (2, 3), (4, 5))
 
 
 def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
-    return Stream("clouds", clouds(), cut)
+    return Stream("clouds", clouds(), cut, preprocessing=PreprocessingConfig(centering=0.0))
 
 
 def make(

@@ -65,7 +65,7 @@ def test_every_epoch_draws_anew_and_the_same_when_it_is_begun_again() -> None:
 def test_old_images_vary_where_new_ones_do() -> None:
     method, stream = ER(tiny_cnn(), ER.Settings(memory_size=8), 0), images(2)
     learn(method, stream[:1])
-    method.begin_task(stream[1], dataclasses.replace(stream[1].train, fixed=False))
+    method.begin_task(stream[1], dataclasses.replace(stream[1].train, augmented=True))
     method.begin_epoch(0)
     assert method.varied is not None
     assert not torch.equal(method.varied(torch.arange(4)), method.memory.samples().x[:4])

@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
 def test_nothing_waits_for_the_gpu_within_an_epoch() -> None:
     method, task = spacenet(), images(2)[0]
     hardware = find_hardware(TRAINING)
-    data = dataclasses.replace(task.train.to(hardware.device), fixed=False)
+    data = dataclasses.replace(task.train.to(hardware.device), augmented=True)
     method.begin_task(task, data)
     step = make_step(method, data, make_optimizer(method, TRAINING), hardware, CropAndFlip(data))
     batches = torch.arange(24, device=hardware.device).split(4)

@@ -232,3 +232,16 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     own = METHOD_PRESETS.get(method, {})
     names = {"stream": {"name": stream}, "method": {"name": method}}
     return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))
+
+
+ESTIMATOR_PRESET: dict[str, Any] = {
+    # None: follows from the data and the network, see spacenet.model.estimator.
+    "epochs": None,
+    "learning_rate": None,
+    "phantom_classes": None,
+    "batch_size": 32,
+    "unused_first": True,
+    "rewire_fraction": 0.3,
+    "centering": 0.7,
+}
+"""Defaults of the estimator's parameters that differ from those of the settings."""

@@ -15,14 +15,15 @@ import numpy as np
 from spacenet.data.npy import (
     Header,
     check_length,
+    check_no_objects,
     check_numbers,
-    check_plain,
-    damage_reported,
-    native,
-    not_finite,
+    find_nonfinite,
+    list_arrays,
+    open_npz,
     read_header,
+    report_damage,
+    to_native,
 )
-from spacenet.data.npz import names_held, opened
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
@@ -47,8 +48,8 @@ def samples_per_chunk(shape: Shape) -> int:
 
 def read_npz(path: Path, shape: Shape) -> Iterator[Array]:
     """The samples in an archive: its array x, else x_test, else the only one."""
-    with opened(path, ("x",)) as archive:
-        held = names_held(archive)
+    with open_npz(path, ("x",)) as archive:
+        held = list_arrays(archive)
         key = next((key for key in ("x", "x_test") if key in held), held[0] if len(held) == 1 else None)
         if key is None:
             raise DataError(f"{path}: holds {', '.join(held[:12]) or 'nothing'}; name the array of samples x")
@@ -63,7 +64,7 @@ def read_npz(path: Path, shape: Shape) -> Iterator[Array]:
 
 def read_npy(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
     """The samples in npy bytes from anywhere."""
-    with damage_reported(where, SAVE):
+    with report_damage(where, SAVE):
         header = read_header(stream)
         _check_header(where, header)
         yield from _samples(stream, where, header, shape)
@@ -85,7 +86,7 @@ def read_csv(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
 
 
 def _check_header(where: str, header: Header) -> None:
-    check_plain(where, header)
+    check_no_objects(where, header)
     check_numbers(where, header)
     if any(length < 0 for length in header.shape):
         raise DataError(f"{where} has the shape {header.shape}; the file is damaged: {SAVE}")
@@ -105,7 +106,7 @@ def _count(where: str, found: Shape, shape: Shape) -> int:
 
 def _samples(stream: IO[bytes], where: str, header: Header, shape: Shape) -> Iterator[Array]:
     count, size = _count(where, header.shape, shape), math.prod(shape) * header.dtype.itemsize
-    source = _turned(stream, where, header) if header.by_columns else stream
+    source = _turned(stream, where, header) if header.column_major else stream
     step = samples_per_chunk(shape)
     for first in range(0, count, step):
         number = min(step, count - first)
@@ -133,11 +134,11 @@ def _turned(stream: IO[bytes], where: str, header: Header) -> IO[bytes]:
 
 def _finite(chunk: Array, where: str, first: int) -> Array:
     """The chunk in a type that a network takes; floats become 32 bits wide, as they do in the network."""
-    chunk = native(chunk)
+    chunk = to_native(chunk)
     if chunk.dtype.kind == "f":
         with np.errstate(over="ignore"):
             chunk = chunk.astype(np.float32)
-    bad = not_finite(chunk)
+    bad = find_nonfinite(chunk)
     if len(bad):
         raise DataError(f"{where}: row {first + bad[0]} has a value that is NaN, infinite or too large")
     return chunk
@@ -166,7 +167,7 @@ def _csv_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
 def _lines(stream: IO[bytes], where: str, length: int) -> Iterator[tuple[int, bytes]]:
     most, number = max(64 * 1024, NUMBER_BYTES * length), 0
     while True:
-        with damage_reported(where, "give numbers, one sample per line"):
+        with report_damage(where, "give numbers, one sample per line"):
             line = stream.readline(most + 1)
         number += 1
         if not line:

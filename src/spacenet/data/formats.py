@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spacenet.data.dataset import Array
+from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
 IDX_BYTES = 0x08

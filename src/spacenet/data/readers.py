@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from spacenet.data import files as table
-from spacenet.data.dataset import Array, Dataset
+from spacenet.data.dataset import Dataset
 from spacenet.data.formats import read_idx, read_records
+from spacenet.data.preprocessing import Array
 from spacenet.data.sources import file_set, locate, search
 from spacenet.errors import DataError
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from spacenet.data import files as table
-from spacenet.data.dataset import Array
 from spacenet.data.downloads import note
 from spacenet.data.files import DataFile, FileSet, Wheel
+from spacenet.data.preprocessing import Array
 from spacenet.data.storage import Piece, Unusable, verified
 
 PIP_SECONDS = 600

@@ -34,6 +34,10 @@ class Trial:
     values: TrialValues
     score: float | None = None
 
+    def __str__(self) -> str:
+        texts = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in self.values.values())
+        return "  ".join(f"{key.split('.')[1]} {text}" for key, text in zip(self.values, texts, strict=True))
+
 
 @dataclass(frozen=True)
 class SweepSpec:

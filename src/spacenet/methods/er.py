@@ -59,7 +59,7 @@ class ER(ExemplarMethod):
         self.partners = torch.zeros(len(data), dtype=torch.long, device=self.device)
         self.old = self.memory.samples().to(self.device) if len(self.memory) else None
         # Where new samples vary from epoch to epoch, so do the old ones.
-        self.varied = CropAndFlip(self.old) if self.old is not None and not data.fixed else None
+        self.varied = CropAndFlip(self.old) if self.old is not None and data.augmented else None
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch

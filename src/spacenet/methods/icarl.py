@@ -91,7 +91,7 @@ class ICaRL(ExemplarMethod):
         self._open(data)
 
     def _open(self, data: Samples) -> None:
-        if self.before and data.fixed:  # else an input looks different each time
+        if self.before and not data.augmented:  # else an input looks different each time
             self.recalled = torch.cat([self._old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
 
     def _old_outputs(self, x: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
 from spacenet.space.predictor import Predictor
 from spacenet.utils.extras import require_extra
-from spacenet.utils.files import replacing
+from spacenet.utils.files import atomic_write
 
 MOST_APART = 1e-4
 """By how much a probability of the file may differ from the model's where scores are small."""
@@ -164,7 +164,7 @@ class OnnxFormat(Format):
 FORMATS: Mapping[str, Format] = {"onnx": OnnxFormat(), "torch": TorchFormat()}
 
 
-def export(model: Model, path: Path, to: str) -> Exported:
+def export_model(model: Model, path: Path, to: str) -> Exported:
     """Write a model's packed network; if it does not compute what the model computes, nothing is left behind."""
     if to not in FORMATS:
         raise unknown("format", to, list(FORMATS), setting="to")
@@ -175,7 +175,7 @@ def export(model: Model, path: Path, to: str) -> Exported:
     packed, facts = model.method.packed(), _facts(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
-        with replacing(path) as beside, _quiet():
+        with atomic_write(path) as beside, _quiet():
             content = form.content(_program(network, model.input_shape), facts)
             beside.write_bytes(content)
             apart = _check(model, form, beside, facts)

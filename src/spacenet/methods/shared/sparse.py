@@ -159,7 +159,7 @@ class SparseMethod(Method):
             "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
             "masked_dense": self.settings.masked_dense,
             # The activations of constant feature maps for all samples would fill the memory.
-            "fixed": data.fixed and not self.blueprint.convolves and not self._turns(task),
+            "fixed": not data.augmented and not self.blueprint.convolves and not self._turns(task),
             "device": self.device,
         }
 

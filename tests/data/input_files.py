@@ -1,4 +1,4 @@
-"""Asking models of three shapes, and things to ask them about."""
+"""Input files for models of three shapes, and reading them."""
 
 import io
 from pathlib import Path
@@ -7,32 +7,20 @@ import numpy as np
 from PIL import Image
 
 from spacenet.data.inputs import Chunk, read_inputs
-from spacenet.data.preprocessing import NormalizationSpec
-from spacenet.model.model import Model
-from tests.model.support import new_model
 
 RNG = np.random.default_rng(0)
-FLAT, GREY, COLOUR = (8,), (4, 6), (3, 4, 6)
+FLAT, GREY, COLOR = (8,), (4, 6), (3, 4, 6)
 X = RNG.normal(size=(5, 8)).astype(np.float32)
 
 
-def ready(shape: tuple[int, ...], scale: float = 1 / 255) -> Model:
-    """A model that has learned just enough to be asked."""
-    model = new_model(shape)
-    model.normalization_spec = NormalizationSpec(scale)
-    model.learn(RNG.integers(0, 256, (8, *shape), dtype=np.uint8), np.arange(8) % 2)
-    return model
-
-
-MODELS = {FLAT: ready(FLAT, 1.0), GREY: ready(GREY), COLOUR: ready(COLOUR)}
-
-
+SCALES = {FLAT: 1.0, GREY: 1 / 255, COLOR: 1 / 255}
+"""The scale of a model that takes each shape."""
 NOTHING = io.BufferedReader(io.BytesIO())
 
 
 def read(*names: object, shape: tuple[int, ...] = FLAT, stdin: bytes = b"", resize: bool = False) -> list[Chunk]:
     stream = io.BufferedReader(io.BytesIO(stdin))
-    return list(read_inputs([str(name) for name in names], MODELS[shape], stream, resize))
+    return list(read_inputs([str(name) for name in names], shape, SCALES[shape], stream, resize))
 
 
 def values(chunks: list[Chunk]) -> np.ndarray:
@@ -58,7 +46,7 @@ def csv_file(path: Path, text: str) -> Path:
 LINES = "".join(",".join(map(repr, row)) + "\n" for row in X.astype(float).tolist())
 
 
-def plot(path: Path, mode: str = "L", size: tuple[int, int] = (6, 4)) -> Path:
+def image_file(path: Path, mode: str = "L", size: tuple[int, int] = (6, 4)) -> Path:
     path.parent.mkdir(exist_ok=True, parents=True)
     channels = () if mode in ("L", "P", "I;16") else (len(mode),)
     pixels = RNG.integers(0, 256, (size[1], size[0], *channels), dtype=np.uint16 if mode == "I;16" else np.uint8)
