@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -35,8 +35,8 @@ class Fetch:
 def data(arguments: list[str]) -> int:
     """Execute `spacenet data …`."""
     listing, fetching = form_type(List), form_type(Fetch)
-    choice = Annotated[listing, tyro.conf.subcommand("list")] | Annotated[fetching, tyro.conf.subcommand("fetch")]  # type: ignore[valid-type]
-    command = tyro.cli(choice, prog="spacenet data", args=arguments, config=MARKERS)  # type: ignore[call-overload]
+    commands: Any = {"list": listing, "fetch": fetching}
+    command = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     return _fetch(command) if isinstance(command, fetching) else _list(command)
 
 

@@ -11,13 +11,13 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod, crop
 from spacenet.methods.shared.sparsity import connections, find_units, shrink_groups
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
 
@@ -184,7 +184,7 @@ class DEN(GrowingMethod):
         Frozen numbers may change here without effect: they are read from a constant copy.
         """
         settings, weights = self.settings, [self.params[link.name] for link in self.blueprint.links]
-        rate = float(optimizer.param_groups[0]["lr"])
+        rate = optimizer.learning_rate
         with torch.no_grad():
             if self.phase == Phase.RETRAIN:
                 for weight in weights:

@@ -18,7 +18,7 @@ from spacenet.methods.shared.class_statistics import (
 )
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
@@ -59,10 +59,10 @@ class Gaussian(UntrainedMethod):
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.class_memory(resolve_representation(self.settings.representation, input_shape), 0)
 
-    def truncate(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Pack:
         params = self.densities.truncate(directions).compute_params()
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
-        return Predictor(lambda params, x: self.scores(params, self.represent(x)), on_device)
+        return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
 
     def state(self) -> dict[str, Tensor]:
         return super().state() | in_section("network", self.densities.tensors())

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar
 import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Task
@@ -16,6 +15,7 @@ from spacenet.errors import SpaceFull
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
 from spacenet.space.blueprint import Params
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section
 
 FREE = 255

@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 import torch
 from annotated_types import Ge, Le
 from torch import Generator, Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Task
@@ -15,6 +14,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.subnetworks import Subnetworks
 from spacenet.space.blueprint import BATCH_STATS, Params
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 
 

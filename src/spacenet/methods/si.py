@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.path_integral import PathIntegral
 from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained_params
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
 

@@ -34,7 +34,6 @@ from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack, pack
-from spacenet.space.predictor import Predictor
 from spacenet.space.view import as_of, check_unit_values, unit_values
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
@@ -119,20 +118,20 @@ class SpaceNetDensity(AdaptiveMethod):
             return {}
         if self._first_pack is None:
             self._first_pack = pack(as_of(self.ledger, 1, self.first_units), self.device)
-        return self._first_pack.values
+        return self._first_pack.params
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> Pack:
         return self._predict_with(self.densities)
 
-    def truncate(self, directions: int) -> Predictor:
+    def truncate(self, directions: int) -> Pack:
         return self._predict_with(self.densities.truncate(directions))
 
-    def _predict_with(self, densities: Densities) -> Predictor:
+    def _predict_with(self, densities: Densities) -> Pack:
         """The network combined with these class densities."""
         network, settings = self.pack(), self.settings
         tasks = self.classes[: self.tasks_learned]
         uses_network = settings.network_weight > 0
-        params = in_section("network", network.values if uses_network else {}) | in_section(
+        params = in_section("network", network.params if uses_network else {}) | in_section(
             "view", self._first_params()
         )
         params |= in_section("density", {name: t.to(self.device) for name, t in densities.compute_params().items()})
@@ -143,7 +142,7 @@ class SpaceNetDensity(AdaptiveMethod):
             scores = network.forward(section(params, "network"), x) if uses_network else None
             return combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
 
-        return Predictor(forward, params)
+        return Pack(forward, params)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         units = sum(tensor.nbytes for tensor in self.first_units.values())
@@ -165,6 +164,6 @@ class SpaceNetDensity(AdaptiveMethod):
         if self._uses_features():
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
-            first_params = pack(as_of(self.ledger, 1, units)).values
+            first_params = pack(as_of(self.ledger, 1, units)).params
         empty = self._represent(first_params, torch.zeros(0, *input_shape))  # has the dimension, and needs no memory
         self.densities.check(section(extra, "density"), sum(map(len, self.classes)), empty.shape[1])

@@ -11,6 +11,7 @@ from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, p
 if TYPE_CHECKING:
     from spacenet.experiments.comparison import ComparisonData, Row
     from spacenet.experiments.run import RunData
+    from spacenet.experiments.sweep import Trial
     from spacenet.methods.density.densities import ClassMemory
     from spacenet.model.inspection import Inspection
 
@@ -27,6 +28,7 @@ __all__ = [
     "run_tables",
     "seeds_table",
     "summary_table",
+    "sweep_table",
 ]
 
 MAX_LABELS = 20
@@ -193,6 +195,12 @@ def _comparison_notes(rows: "Sequence[Row]") -> list[str]:
 
 
 # Data sets and models
+
+
+def sweep_table(trials: "Sequence[Trial]", shown: int = 10) -> Table:
+    """The best trials of a search."""
+    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in trials[:shown]]
+    return Table(f"The best of {len(trials)} trials (held-out data)", ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def datasets_table(listings: Sequence[Listing]) -> Table:

@@ -113,10 +113,6 @@ class Blueprint:
         return self.layers[-1]
 
     @property
-    def classifier(self) -> Link:
-        return self.links[-1]
-
-    @property
     def hidden(self) -> tuple[Layer, ...]:
         return self.layers[1:-1]
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import Params
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.tensors import check_finite, check_shapes
 
 Kind = Literal["none", "weights", "logits"]
@@ -39,7 +39,7 @@ class Balance:
         self.mean = torch.cat([self.mean, right.mean().float()[None]])
         self.std = torch.cat([self.std, right.std(correction=0).float()[None]])
 
-    def apply(self, predictor: Predictor, classifier: Tensor, tasks: Sequence[range]) -> Predictor:
+    def apply(self, predictor: Pack, classifier: Tensor, tasks: Sequence[range]) -> Pack:
         """The same prediction with the tasks' scores balanced.
 
         classifier  the weights into the outputs, (outputs, …)
@@ -55,7 +55,7 @@ class Balance:
         def forward(params: Params, x: Tensor) -> Tensor:
             return predictor.forward(params, x) * params[SCALE] + params[SHIFT]
 
-        return Predictor(forward, {**predictor.values, SCALE: scale, SHIFT: shift})
+        return Pack(forward, {**predictor.params, SCALE: scale, SHIFT: shift})
 
     def _scale_and_shift(self, classifier: Tensor, tasks: Sequence[range]) -> tuple[Tensor, Tensor]:
         """The factor of each task's scores and what is then added, so that all tasks match their mean."""

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
 
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
@@ -22,16 +21,15 @@ from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
-from spacenet.space.budget import ResolvedBudget, resolve
+from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
-from spacenet.space.predictor import Predictor
 from spacenet.space.reservation import reserve
-from spacenet.space.sizing import TaskBudget, default_budget
 from spacenet.space.workspace import Workspace
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
@@ -84,13 +82,13 @@ class SparseMethod(Method):
         self._saved_task: Mapping[str, Tensor] = {}
         """What `load_state` found of an unfinished task, for `resume_task`."""
         self._pack: Pack | None = None
-        self._predictor: Predictor | None = None
+        self._predictor: Pack | None = None
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task with this number of classes requires; by default, a task in an empty network is the first."""
         held = ledger or self.ledger
         first = not any(map(len, held.connections.values())) if first is None else first
-        return resolve(held, *(self.first_task_budget if first else self.task_budget), classes)
+        return (self.first_task_budget if first else self.task_budget).resolve(held, classes)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
@@ -171,13 +169,13 @@ class SparseMethod(Method):
 
     def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
         """Start training in a workspace. Called when a task begins, and when it is resumed."""
-        self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precomputed(data.x)
+        self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precompute(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
         if self._rotates(task):
             check_rotatable(tuple(data.x.shape[1:]))
             rng = generator(self.seed, "rotations", task.index)
-            sources = workspace.training[self.blueprint.classifier.name].shape[1]
+            sources = workspace.sizes[self.blueprint.classifier.source]
             self.rotated_head = RotatedHead(sources, len(outputs), rng, self.device)
 
     def active_workspace(self) -> Workspace:
@@ -189,7 +187,7 @@ class SparseMethod(Method):
         return [*self.active_workspace().parameters(), *(self.rotated_head.parameters() if self.rotated_head else ())]
 
     def statistics(self) -> list[Tensor]:
-        return [each for part in self.active_workspace().layers.values() for each in part.statistics.values()]
+        return list(self.active_workspace().statistics.values())
 
     def forward(self, batch: Batch) -> Tensor:
         if self.rotated_head is not None:
@@ -246,12 +244,12 @@ class SparseMethod(Method):
         """Predict with this form of the network until it changes."""
         self._pack, self._predictor = network, None
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> Pack:
         """Everything that is needed to predict."""
         network = self.pack()
-        classifier = network.values[self.blueprint.classifier.name]
+        classifier = network.params[self.blueprint.classifier.name]
         tasks = self.classes[: self.tasks_learned]
-        return self.balance.apply(Predictor(network.forward, network.values), classifier, tasks)
+        return self.balance.apply(network, classifier, tasks)
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -270,7 +268,7 @@ class SparseMethod(Method):
                 found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
 
         with torch.no_grad():
-            packed.forward(packed.values, x, hook)
+            packed.forward(packed.params, x, hook)
         return found
 
     def layer_usage(self) -> list[LayerUsage]:
@@ -297,7 +295,7 @@ class SparseMethod(Method):
 
     def _task_tensors(self) -> dict[str, Tensor]:
         head = in_section(HEAD, self.rotated_head.tensors()) if self.rotated_head else {}
-        return self.active_workspace().tensors(self.tasks_learned) | head
+        return self.active_workspace().state(self.tasks_learned) | head
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
@@ -310,7 +308,7 @@ class SparseMethod(Method):
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
         saved, self._saved_task = self._saved_task, {}
-        self.open_workspace(Workspace.reopened(self.ledger, saved, **self._workspace_options(task, data)), task, data)
+        self.open_workspace(Workspace.reopen(self.ledger, saved, **self._workspace_options(task, data)), task, data)
         if self.rotated_head is not None:
             self.rotated_head.load(section(saved, HEAD))
 
@@ -331,15 +329,9 @@ class AdaptiveMethod(SparseMethod):
     }
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
-        if last:
-            return
-        workspace = self.active_workspace()
-        for name, moved in workspace.rewire(self.settings.rewire_fraction).items():
-            value = workspace.training[name].value
-            for history in optimizer.state.get(value, {}).values():  # a grown connection starts without momentum
-                if torch.is_tensor(history) and history.shape == value.shape:
-                    history[moved] = 0.0
+        if not last:
+            self.active_workspace().rewire(self.settings.rewire_fraction, optimizer)
 
     def epoch_metrics(self) -> dict[str, float]:
         """The fraction of the task's connections that have moved since they were allocated."""
-        return {"moved": self.active_workspace().moved()}
+        return {"moved": self.active_workspace().moved_fraction()}
