@@ -95,7 +95,7 @@ def to_samples(values: Any, where: str) -> Array:
 def to_labels(values: Any, where: str) -> Array:
     """One label per sample, as integers or strings; whole numbers stored as floats become integers."""
     # As objects first: numpy would turn a list of numbers and strings into strings.
-    y = _to_array(values, where) if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+    y = np.array(values, dtype=object) if isinstance(values, list | tuple) else _to_array(values, where)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.dtype.kind == "O":
