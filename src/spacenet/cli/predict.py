@@ -20,7 +20,7 @@ from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import Format, Writer, predict_chunk, printable
-from spacenet.utils.files import replacing
+from spacenet.utils.files import atomic_write
 
 log = logging.getLogger("spacenet")
 DESCRIPTION = "Predict the class of inputs: one line for each, with the class and its probability."
@@ -91,7 +91,7 @@ def _replace(path: Path) -> Iterator[TextIO]:
     if path.is_dir():
         raise SettingsError(f"{path} is a folder", setting="out")
     try:
-        with replacing(path) as beside, beside.open("w", encoding="utf-8") as file:
+        with atomic_write(path) as beside, beside.open("w", encoding="utf-8") as file:
             yield file
     except OSError as error:
         raise SettingsError(f"{path} cannot be written ({error.strerror or error})", setting="out") from error

@@ -20,6 +20,8 @@ class TaskRecord:
     index: int
     labels: list[str]
     seconds: float = 0.0
+    training_seconds: float = 0.0
+    """Of these, the seconds of training itself, without evaluation and saving."""
     epochs: list[dict[str, float]] = field(default_factory=list)
     accuracy: float = 0.0
     layers: list[LayerUsage] = field(default_factory=list)
@@ -68,6 +70,7 @@ class Record:
             "stopped": stopped,
             "warnings": self.warnings,
             "seconds": sum(task.seconds for task in self.tasks),
+            "training_seconds": sum(task.training_seconds for task in self.tasks),
             "hardware": hardware,
         }
         if done:

@@ -160,11 +160,16 @@ class Run:
             for callback in self.callbacks:
                 callback.on_batch_end(index, done, total)
 
+        resumed = time.perf_counter()
+
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+            nonlocal resumed
+            current.training_seconds += time.perf_counter() - resumed
             current.seconds = before + time.perf_counter() - began
             current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **self.method.epoch_metrics()})
             self._call(lambda callback: callback.on_epoch_end(epoch))
             self._save(epoch.epoch + 1, optimizer)
+            resumed = time.perf_counter()
 
         learn_task(
             self.method,
@@ -175,6 +180,7 @@ class Run:
             on_batch=on_batch,
             on_epoch=on_epoch,
         )
+        current.training_seconds += time.perf_counter() - resumed
         self.start = None
         class_il, task_il = self._evaluate(index + 1)
         self.record.matrix.append(class_il)

@@ -27,7 +27,7 @@ from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
 from spacenet.space.predictor import Predictor
 from spacenet.utils.extras import require_extra
-from spacenet.utils.files import replacing
+from spacenet.utils.files import atomic_write
 
 MOST_APART = 1e-4
 """By how much a probability of the file may differ from the model's where scores are small."""
@@ -175,7 +175,7 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     packed, facts = model.method.packed(), _facts(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
-        with replacing(path) as beside, _quiet():
+        with atomic_write(path) as beside, _quiet():
             content = form.content(_program(network, model.input_shape), facts)
             beside.write_bytes(content)
             apart = _check(model, form, beside, facts)

@@ -1,4 +1,4 @@
-"""Making arrays of what a request's body says, checking everything: anybody may have sent it."""
+"""From the body of a request to arrays, checking everything: it may be malicious."""
 
 import math
 import sys
