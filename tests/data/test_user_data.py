@@ -57,11 +57,22 @@ def test_test_data_is_used_as_it_is() -> None:
         (pd.DataFrame(X), pd.DataFrame({"label": Y})),
         (X.tolist(), Y.tolist()),
         (list(X), list(Y)),
+        (list(torch.from_numpy(X)), list(torch.from_numpy(Y))),
         (X.astype(">f4"), Y.astype(float)),
         (pd.DataFrame(X).astype("Float32"), pd.Series(Y).astype("Int64")),
         (np.asfortranarray(X), Y.astype(object)),
     ],
-    ids=["tensors", "frame and series", "frames", "lists", "lists of arrays", "big-endian", "nullable", "objects"],
+    ids=[
+        "tensors",
+        "frame and series",
+        "frames",
+        "lists",
+        "lists of arrays",
+        "lists of tensors",
+        "big-endian",
+        "nullable",
+        "objects",
+    ],
 )
 def test_arrays_of_every_kind(x: Any, y: Any) -> None:
     assert same(Stream.from_arrays(x, y), Stream.from_arrays(X, Y))
