@@ -2,6 +2,7 @@
 
 import dataclasses
 import html
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -408,11 +409,12 @@ class Stream(Sequence[Task]):
 
     def _count_samples(self) -> tuple[list[int], list[int]]:
         """For each task the number of its training samples, and of its test samples."""
-        train, test = (
-            dict(zip(*(found.tolist() for found in np.unique(y, return_counts=True)), strict=True))
-            for y in (self.dataset.y_train, self.dataset.y_test)
-        )
-        return tuple([sum(counts[label] for label in task) for task in self.task_labels] for counts in (train, test))  # type: ignore[return-value]
+
+        def count(y: Array) -> list[int]:
+            found = Counter(y.tolist())
+            return [sum(found[label] for label in labels) for labels in self.task_labels]
+
+        return count(self.dataset.y_train), count(self.dataset.y_test)
 
     def _check_preprocessing(self) -> None:
         for name in ("mean", "std"):
