@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from spacenet import registry
 from spacenet.data import datasets
 from spacenet.data.dataset import Dataset
 from spacenet.data.datasets import CombinedDataset, FileDataset, KnownDataset, RecordLayout
@@ -20,6 +22,7 @@ from spacenet.data.files import DataFile, FileSet
 from spacenet.data.streams import register_dataset
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import DATASETS
+from tests.support import clouds
 
 SHAPE = (3, 2, 2)
 ROWS = {
@@ -172,6 +175,23 @@ def test_a_registered_function_is_a_data_set() -> None:
             register_dataset("mnist", load)
     finally:
         DATASETS.unregister("registered")
+
+
+def load_clouds(data_dir: Path | None) -> Dataset:
+    return clouds()
+
+
+def test_data_sets_of_installed_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("clouds", f"{__name__}:load_clouds", "spacenet.datasets"),
+        EntryPoint("broken", "no_such_package:load", "spacenet.datasets"),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in points if point.group == group])
+    assert np.array_equal(datasets.load_dataset("clouds").x_train, clouds().x_train)
+    lines = {line.name: line for line in datasets.list_datasets()}
+    assert lines["clouds"].status == "registered"
+    assert lines["broken"].status == "not usable"
+    assert "no_such_package" in lines["broken"].problems[0]
 
 
 def test_a_function_that_was_defined_again_is_called_again() -> None:
