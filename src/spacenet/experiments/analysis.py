@@ -12,7 +12,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.methods.density.statistics import floats_of
+from spacenet.methods.density.statistics import count_floats
 from spacenet.utils.files import load_tensors, save_tensors
 from spacenet.utils.tensors import in_section, section
 
@@ -85,7 +85,7 @@ def keep_truncated(folder: Path, method: Method, tasks: Sequence[Task], input_sh
     found = []
     for directions in ladder(kept.directions):
         right, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
-        floats = floats_of(kept.gaussians, directions, kept.dimensions)
+        floats = count_floats(kept.gaussians, directions, kept.dimensions)
         found.append(Truncated(directions, floats, sum(right) / len(right)))
     tensors, facts = _load(folder)
     noted = {"kept": asdict(kept), "thinner": [asdict(each) for each in found]}

@@ -171,7 +171,7 @@ def export(model: Model, path: Path, to: str) -> Exported:
     form.check_libraries()
     if model.normalization is None:
         raise DataError("the model has learned nothing yet, there is nothing to export")
-    packed, facts = model.method.packed(), _facts(model)
+    packed, facts = model.method.pack(), _facts(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
         with replacing(path) as beside, _quiet():

@@ -17,7 +17,7 @@ def laid_out(facts: RunFacts, task: int) -> tuple[Units, dict[str, Connections]]
     method.ledger = ledger_before(facts, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
-    return method.allocation(Task(task, labels, range(first, first + len(labels)), _NoData()))
+    return method.allocate(Task(task, labels, range(first, first + len(labels)), _NoData()))
 
 
 def ledger_before(facts: RunFacts, task: int) -> Ledger:
