@@ -1,6 +1,5 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,13 +10,13 @@ from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, p
 if TYPE_CHECKING:
     from spacenet.experiments.comparison import ComparisonData, Row
     from spacenet.experiments.run import RunData
+    from spacenet.experiments.sweep import Trial
     from spacenet.methods.density.densities import ClassMemory
     from spacenet.model.inspection import Inspection
 
 __all__ = [
     "Table",
     "comparison_table",
-    "comparison_values",
     "confusion_table",
     "datasets_table",
     "inspection_tables",
@@ -27,12 +26,15 @@ __all__ = [
     "run_tables",
     "seeds_table",
     "summary_table",
+    "sweep_table",
 ]
 
 MAX_LABELS = 20
 """Labels that are listed; of more only the first ones."""
 REPRESENTATIONS = {"edges": "edges of images", "features": "features of the first task"}
 METRIC_NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
+MAX_TRIALS = 10
+"""Trials of a search that are shown."""
 MANY_TASKS = 100
 """A forecast of how many more tasks fit goes no further."""
 COMPARISON_LEGEND = (
@@ -147,18 +149,11 @@ def comparison_table(data: "ComparisonData") -> Table:
     return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
 
 
-def comparison_values(data: "ComparisonData") -> Table:
-    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
-    lines: list[dict[str, str]] = []
-    for row in data.rows:
-        line: dict[str, str] = {}
-        for name, value in dataclasses.asdict(row).items():
-            if isinstance(value, dict):
-                line |= {name: str(value["mean"]), f"{name}_std": str(value["std"])}
-            else:
-                line[name] = "" if value is None else str(value)
-        lines.append(line)
-    return Table(data.stream, list(lines[0]) if lines else [], [list(line.values()) for line in lines], "ll")
+def sweep_table(trials: "Sequence[Trial]") -> Table:
+    """The best trials of a search, the best first."""
+    scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
+    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
+    return Table(f"The best of {plural(len(trials), 'trial')}", ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
