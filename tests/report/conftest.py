@@ -1,5 +1,7 @@
 """Small runs that were really learned, for what made-up ones cannot show."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,10 +9,17 @@ import pytest
 
 from spacenet.config.presets import preset_config
 from spacenet.data.stream import Stream
+from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.run import Run, RunData
 
 
-def learn(method: str = "spacenet", shape: tuple[int, ...] = (4, 4), **over: Any) -> RunData:
+def learn(
+    name: str = "spacenet",
+    shape: tuple[int, ...] = (4, 4),
+    folder: Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    **over: Any,
+) -> RunData:
     """Three tasks of two classes; `over` are sections of the configuration."""
     rng = np.random.default_rng(0)
     centers, y = rng.normal(size=(6, *shape)), np.repeat(np.arange(6), 20)
@@ -20,9 +29,9 @@ def learn(method: str = "spacenet", shape: tuple[int, ...] = (4, 4), **over: Any
         "net": {"hidden": [30, 30]},
         "training": {"epochs": 3, "batch_size": 10, "learning_rate": 0.1, "momentum": 0.5},
     }
-    if "space" in method or "sparse" in method:
+    if "space" in name or "sparse" in name:
         settings["method"] = {"selected": [10], "reserved": [5], "connections": [40, 40, 16]}
-    return Run(preset_config(stream.name, method, settings, over), stream).execute()
+    return Run(preset_config(stream.name, name, settings, over), stream, folder, callbacks).execute()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -127,7 +128,7 @@ def made_up_model(tasks_left: int = 2, *, image: bool = True) -> Model:
     """
     names = list(LAYER_SIZES)
     layers = tuple(Layer(name, size) for name, size in LAYER_SIZES.items())
-    links = tuple(Link(f"{a}-{b}", a, b) for a, b in zip(names, names[1:], strict=False))
+    links = tuple(Link(f"{a}-{b}", a, b) for a, b in pairwise(names))
     blueprint = Blueprint(layers, links, lambda values, x, hook=None: x)
     ledger, rng = Ledger(blueprint), np.random.default_rng(0)
     for task in range(3):

@@ -237,7 +237,8 @@ def capacity_text(tasks_left: int | None) -> str:
         return "this method can only continue with all old data"
     if tasks_left == 0:
         return "no room for another task like the last one"
-    return f"room for {tasks_left}{' or more' if tasks_left == MANY_TASKS else ''} more {_tasks(tasks_left)}"
+    least = "at least " if tasks_left == MANY_TASKS else ""
+    return f"room for {least}{tasks_left} more {'task' if tasks_left == 1 else 'tasks'} like the last one"
 
 
 def class_memory_text(memory: "ClassMemory") -> str:
@@ -313,10 +314,6 @@ def _training_text(settings: Mapping[str, Any]) -> str:
 
 def _stored(samples: int) -> str:
     return f"with {plural(samples, 'stored sample')}" if samples else "no stored samples"
-
-
-def _tasks(count: int) -> str:
-    return "task like the last one" if count == 1 else "tasks like the last one"
 
 
 def _shape_text(shape: Sequence[int]) -> str:

@@ -1,0 +1,48 @@
+"""Pages of made-up runs."""
+
+from pathlib import Path
+
+import pytest
+
+from spacenet.experiments.comparison import ComparisonData, Failure
+from spacenet.report.page.build import comparison_page, run_page
+from spacenet.report.page.page import Page
+from tests.report.made_up import comparison_data, complete_run, density_run, metrics
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "$x_{$",
+    "\"&amp;'",
+    "a label that is much longer than any plot has room for",
+    "]]>",
+    "z",
+)
+"""Names of classes that would do harm if they were taken for anything but text."""
+METHODS = ("naive", "er", "packnet", "spacenet", "joint")
+
+
+@pytest.fixture
+def comparison() -> ComparisonData:
+    found = []
+    for number, method in enumerate(METHODS):
+        last = [20.0 * number, 98.0, 60.0 + 8 * number]
+        for seed in (0, 1):
+            matrix = [[90.0] * 3, [90.0] * 3, [value - 2 * seed if value else 0.0 for value in last]]
+            costs = {"bytes_kept": 1000 + 700 * number, "seconds": 2.0 + number, "images_kept": 50 * (method == "er")}
+            found.append(metrics(matrix, method=method, seed=seed, **costs))
+    return comparison_data(*found, failures=(Failure("ewc", 5, "diverged"),))
+
+
+@pytest.fixture
+def pages(tmp_path: Path, comparison: ComparisonData) -> dict[str, Page]:
+    """A page of each kind."""
+    hostile = complete_run(tmp_path / "<i>run", stopped="<b>full")
+    for task, labels in zip(hostile.metrics["tasks"], (HOSTILE[:2], HOSTILE[2:4], HOSTILE[4:]), strict=True):
+        task["labels"] = list(labels)
+    beside = complete_run(tmp_path / "static", "static-sparse")
+    return {
+        "run": run_page([complete_run(tmp_path / "run")], beside),
+        "density": run_page([density_run()]),
+        "hostile": run_page([hostile]),
+        "comparison": comparison_page(comparison),
+    }
