@@ -154,7 +154,7 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
             yield b"1" * 50_000
         pytest.fail("more was read than a line can have")
 
-    with pytest.raises(DataError, match="standard input, line 1: is longer than 8 numbers can be"):
+    with pytest.raises(DataError, match="standard input, line 1: is too long for 8 numbers"):
         list(read_inputs(["-"], FLAT, 1.0, io.BufferedReader(_Endless(parts()))))
 
 
@@ -175,7 +175,7 @@ def bad(value: float) -> np.ndarray:
         (npy_bytes(X[:, :7]), r"samples have the shape \(7,\); the model takes \(8,\)"),
         (npy_bytes(np.array(1.0)), r"samples have the shape \(\)"),
         (npy_bytes(X)[:-5], "ends after 4 of its 5 samples; it is cut off"),
-        (npy_bytes(X) + b"!", "goes on after its last sample"),
+        (npy_bytes(X) + b"!", "has more bytes after its last sample"),
         (npy_bytes(X)[:50], "damaged"),
         (npy_bytes(X).replace(b"(5, 8), }", b"(-5,8), }"), r"has the shape \(-5, 8\); the file is damaged"),
         (npy_bytes(np.asfortranarray(X))[:-5], "5 bytes are missing"),
@@ -207,8 +207,8 @@ def test_the_row_counts_from_the_beginning_of_the_file(tmp_path: Path, monkeypat
 
 
 def test_columns_first_are_read_only_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BY_COLUMNS", 100)
-    with pytest.raises(DataError, match=r"column by column.*numpy\.ascontiguousarray"):
+    monkeypatch.setattr(arrays, "MAX_COLUMN_MAJOR", 100)
+    with pytest.raises(DataError, match=r"column-major.*numpy\.ascontiguousarray"):
         read(npy(tmp_path / "bad.npy", np.asfortranarray(X)))
 
 
@@ -222,7 +222,7 @@ def test_channels_last_get_a_hint(tmp_path: Path) -> None:
     [
         ("1,2,3\n", r"line 1 \(row 0\): has 3 numbers; the model takes 8"),
         (LINES + "1,2,3,4,5,6,7,8,9\n", r"line 6 \(row 5\): has 9 numbers"),
-        ("1,2,3,4,x,6,7,8\n", r"line 1 \(row 0\): 'x' is not a number; a heading has no numbers"),
+        ("1,2,3,4,x,6,7,8\n", r"line 1 \(row 0\): 'x' is not a number; a header has no numbers"),
         (LINES + "a,b,c,d,e,f,g,h\n", r"line 6 \(row 5\): 'a' is not a number"),
         (LINES + "1,2,,4,5,6,7,8\n", "'' is not a number"),
         (LINES + "1,2,nan,4,5,6,7,8\n", "line 6: row 5 has a value that is NaN"),
@@ -246,17 +246,17 @@ def test_csv_that_is_no_text(tmp_path: Path) -> None:
 def test_npz_that_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, a=X, b=X)
-    with pytest.raises(DataError, match="bad.npz: holds a, b; name the array of samples x"):
+    with pytest.raises(DataError, match="bad.npz: holds a, b; the array of samples must be named x"):
         read(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("notes.txt", "nothing")
-    with pytest.raises(DataError, match="holds nothing; name the array"):
+    with pytest.raises(DataError, match="holds nothing; the array"):
         read(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", npy_bytes(X).replace(b"(5, 8)", b"(9, 8)"))
     with pytest.raises(DataError, match="the file is damaged"):
         read(path)
-    with pytest.raises(DataError, match="standard input: this is an archive.*give the name of the .npz file"):
+    with pytest.raises(DataError, match="standard input: is an archive.*pass the name of the .npz file"):
         read("-", stdin=path.read_bytes())
     path.write_bytes(b"no archive")
     with pytest.raises(DataError, match="not an npz archive"):

@@ -82,7 +82,7 @@ def test_every_number_kept_is_counted_and_comes_back(name: str) -> None:
     method, again = (kind(mlp(8, (30, 30)), settings, 0) for _ in range(2))
     learn(method, stream[:2])
     assert method.parameters_kept() > 0
-    assert method.bytes_kept() == method.extra_bytes() + sum(t.nbytes for t in method.network().values())
+    assert method.bytes_kept() == method.extra_bytes() + sum(t.nbytes for t in method.network_state().values())
     again.tasks_learned, again.classes = 2, list(method.classes)
     again.memory.restore(stream, method.memory.rows)
     again.load_model({key: tensor.clone() for key, tensor in method.model().items()})

@@ -17,11 +17,11 @@ from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
 from spacenet.model.model import Model
-from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
+from spacenet.report.tables import Table, comparison_table, comparison_values, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
 
 
 class _Shown:
@@ -202,7 +202,7 @@ class SeedResults(_Shown, Sequence[RunResult]):
         """Write an HTML page: figures of all seeds, plots of the first."""
         from spacenet.report.page.build import run_page, save_page
 
-        page = run_page([run.data for run in self.runs], failures=[str(failure) for failure in self.failures])
+        page = run_page([run.data for run in self.runs], failures=self.failures)
         save_page(page, Path(path))
         return Path(path)
 
@@ -239,9 +239,7 @@ class Comparison(_Shown):
 
     def to_csv(self) -> str:
         """Plain numbers as CSV, one line per method."""
-        columns = self.columns()
-        rows = [[str(value) for value in row] for row in zip(*columns.values(), strict=True)]
-        return Table("", list(columns), rows).to_csv()
+        return comparison_values(self.data).to_csv()
 
     def to_json(self) -> str:
         """Rows and failures as JSON."""

@@ -17,7 +17,7 @@ from spacenet.nets import register_net
 from spacenet.registry import METHODS, NETS
 
 Net = str | Callable[..., Any]
-STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name not in ("name", "npz")]
+STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
 
 
 def method_name(method: str | type[Method]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -35,8 +35,8 @@ class Fetch:
 def data(arguments: list[str]) -> int:
     """Execute `spacenet data …`."""
     listing, fetching = form_type(List), form_type(Fetch)
-    choice = Annotated[listing, tyro.conf.subcommand("list")] | Annotated[fetching, tyro.conf.subcommand("fetch")]  # type: ignore[valid-type]
-    command = tyro.cli(choice, prog="spacenet data", args=arguments, config=MARKERS)  # type: ignore[call-overload]
+    commands: Any = {"list": listing, "fetch": fetching}
+    command = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     return _fetch(command) if isinstance(command, fetching) else _list(command)
 
 
@@ -49,11 +49,9 @@ def _list(options: List) -> int:
 
 
 def _fetch(options: Fetch) -> int:
-    dataset = get_dataset(options.name)
-    place = dataset.find(options.data_dir)
-    if place.where is not None:
-        print(f"{options.name} is here already: {place.where}")
-    else:
-        fetched = dataset.fetch(options.data_dir)
+    fetched = get_dataset(options.name).fetch(options.data_dir)
+    if fetched.downloaded:
         print(f"{options.name} is in {fetched.folder} (from {fetched.where})")
+    else:
+        print(f"{options.name} is here already: {fetched.where}")
     return 0

@@ -14,7 +14,8 @@ from spacenet.config.settings import to_plain
 from spacenet.errors import SettingsError
 from spacenet.model.export import FORMATS, Exported, export_model
 from spacenet.model.file import load_model
-from spacenet.report.tables import Table, bytes_text
+from spacenet.report.tables import Table
+from spacenet.utils.text import format_bytes
 
 DESCRIPTION = (
     "Write a model's network for use without spacenet. Unused units are gone; raw samples go in as 32-bit numbers, "
@@ -58,4 +59,4 @@ def _show(exported: Exported) -> None:
     print_tables([Table("Units in the file", ["layer", "packed", "of"], rows)])
     print(f"Classes: {', '.join(map(str, exported.classes))}")
     print(f"Checked against the model: probabilities differ by at most {exported.max_difference:.1e}")
-    print(f"Wrote {exported.path} ({bytes_text(exported.bytes)})")
+    print(f"Wrote {exported.path} ({format_bytes(exported.bytes)})")

@@ -77,7 +77,7 @@ def _strip(hint: Any) -> Any:
             first = first | each
         return first
     if typing.get_origin(hint) is tuple:
-        return tuple[_strip(typing.get_args(hint)[0]), ...]
+        return types.GenericAlias(tuple, (_strip(typing.get_args(hint)[0]), ...))
     return hint
 
 

@@ -18,10 +18,7 @@ def print_tables(tables: Sequence[Table]) -> None:
     """Print tables as wide as the terminal allows."""
     console = Console()
     for table in tables:
-        for part in table.split(console.width):
-            console.print(part.to_rich())
-        for note in table.notes:
-            console.print(note, style="dim")
+        console.print(table)
 
 
 def write_report(result: Any, folder: Path, *, silent: bool) -> None:

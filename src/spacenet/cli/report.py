@@ -10,7 +10,7 @@ from tyro.conf import arg
 from spacenet.cli.options import parse
 from spacenet.errors import SettingsError
 from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page
-from spacenet.report.tables import bytes_text
+from spacenet.utils.text import format_bytes
 
 DESCRIPTION = (
     "Show what was learned, forgotten and confused, and how the network's space was used: one HTML file that needs "
@@ -47,7 +47,7 @@ def report(arguments: list[str]) -> int:
         raise SettingsError(f"{path} exists and is not a page, it would be lost; choose another file", setting="out")
     page = page_from_folders([folder.expanduser() for folder in options.folders], options.beside)
     save_page(page, path)
-    print(f"Wrote {path} ({bytes_text(path.stat().st_size)}); open it in a browser")
+    print(f"Wrote {path} ({format_bytes(path.stat().st_size)}); open it in a browser")
     if options.figures is not None:
         written = save_figures(page, options.figures.expanduser())
         print(f"Wrote {len(written)} files of figures to {options.figures}")

@@ -78,7 +78,7 @@ def sweep(arguments: list[str]) -> int:
         print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
         return 130
     for table in result.tables():
-        Console(stderr=True).print(table.to_rich())
+        Console(stderr=True).print(table)
     print(result.best.to_toml(), end="")
     print(f"The best settings are in {folder / api.BEST}: spacenet run --config {folder / api.BEST}", file=sys.stderr)
     return 0

@@ -2,64 +2,26 @@
 
 import dataclasses
 import html
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
 from spacenet.data.splitting import TaskLabels, check_tasks, format_tasks, split_classes
+from spacenet.data.task import Samples, SampleSource, Task
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
 from spacenet.errors import SettingsError
 from spacenet.registry import STREAMS
 
-
-@dataclass(frozen=True)
-class Samples:
-    """Inputs, normalized, and their class numbers."""
-
-    x: Tensor
-    y: Tensor
-    augmented: bool = False
-    """Whether inputs change from epoch to epoch; otherwise what depends on them alone can be computed once."""
-
-    def to(self, device: torch.device) -> "Samples":
-        return Samples(self.x.to(device), self.y.to(device), self.augmented)
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-
-class SampleSource(Protocol):
-    """Where the samples of a task come from: a stream, or anything else with this method."""
-
-    def samples(self, task: "Task", *, train: bool) -> Samples: ...
-
-
-@dataclass(frozen=True)
-class Task:
-    """One task. Class numbers count up over the stream in the order in which classes appear: 0, 1 | 2, 3 | …"""
-
-    index: int
-    labels: tuple[object, ...]
-    classes: range
-    source: SampleSource
-
-    @cached_property
-    def train(self) -> Samples:
-        return self.source.samples(self, train=True)
-
-    @cached_property
-    def test(self) -> Samples:
-        return self.source.samples(self, train=False)
+__all__ = ["SampleSource", "Samples", "Stream", "Task"]
 
 
 class Stream(Sequence[Task]):
@@ -408,11 +370,12 @@ class Stream(Sequence[Task]):
 
     def _count_samples(self) -> tuple[list[int], list[int]]:
         """For each task the number of its training samples, and of its test samples."""
-        train, test = (
-            dict(zip(*(found.tolist() for found in np.unique(y, return_counts=True)), strict=True))
-            for y in (self.dataset.y_train, self.dataset.y_test)
-        )
-        return tuple([sum(counts[label] for label in task) for task in self.task_labels] for counts in (train, test))  # type: ignore[return-value]
+
+        def count(y: Array) -> list[int]:
+            found = Counter(y.tolist())
+            return [sum(found[label] for label in labels) for labels in self.task_labels]
+
+        return count(self.dataset.y_train), count(self.dataset.y_test)
 
     def _check_preprocessing(self) -> None:
         for name in ("mean", "std"):

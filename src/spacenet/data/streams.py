@@ -118,6 +118,7 @@ def register_stream(name: str, dataset: str, classes_per_task: int = 2) -> None:
     """
     if dataset not in DATASETS:
         raise unknown("data set", dataset, DATASETS)
+    StreamConfig(classes_per_task=classes_per_task)  # checks it
     known = STREAMS[name] if name in STREAMS else None  # noqa: SIM401
     if isinstance(known, StreamSpec) and known.dataset == dataset:
         STREAMS.unregister(name)  # a notebook cell that was run again

@@ -1,6 +1,7 @@
 """Data sets made from the user's own data: arrays, npz files, folders of images, and data sets of other libraries."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,10 +46,8 @@ def load_npz(path: Path) -> Dataset:
     """The data set in an npz archive of x_train, y_train, x_test and y_test, named after the file."""
     path = Path(path).expanduser()
     arrays = read_arrays(path, KEYS)
-    try:
-        return _make_dataset(path.stem, *(arrays[key] for key in KEYS))
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
+    dataset = _make_dataset(str(path), *(arrays[key] for key in KEYS))
+    return replace(dataset, name=path.stem)
 
 
 def dataset_from_folder(
@@ -93,13 +92,13 @@ def to_samples(values: Any, where: str) -> Array:
 
 
 def to_labels(values: Any, where: str) -> Array:
-    """One label per sample, as integers or strings; whole numbers stored as floats become integers."""
+    """One label per sample, as integers or strings; whole numbers that are stored as floats become integers."""
     # As objects first: numpy would turn a list of numbers and strings into strings.
-    y = _to_array(values, where) if hasattr(values, "dtype") else np.array(list(values), dtype=object)
+    y = np.array(values, dtype=object) if isinstance(values, list | tuple) else _to_array(values, where)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.dtype.kind == "O":
-        labels = [label.item() if isinstance(label, np.generic) else label for label in y.ravel().tolist()]
+        labels = [label.item() if hasattr(label, "item") else label for label in y.ravel().tolist()]
         kinds = set(map(type, labels))
         if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
             raise DataError(f"{where} holds labels of several types; use integers only, or strings only")

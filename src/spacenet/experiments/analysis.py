@@ -11,7 +11,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.methods.density.statistics import floats_of
+from spacenet.methods.density.statistics import count_floats
 from spacenet.utils.files import load_tensors, save_tensors
 from spacenet.utils.tensors import in_section, section
 
@@ -80,7 +80,7 @@ class Analysis:
         found = []
         for directions in truncation_steps(memory.directions):
             class_il, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
-            floats = floats_of(memory.gaussians, directions, memory.dimensions)
+            floats = count_floats(memory.gaussians, directions, memory.dimensions)
             found.append(Truncated(directions, floats, sum(class_il) / len(class_il)))
         self.class_memory, self.truncated = memory, tuple(found)
 

@@ -25,7 +25,7 @@ from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import DataError, SpacenetError
 from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
-from spacenet.space.predictor import Predictor
+from spacenet.space.pack import Pack
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import atomic_write
 
@@ -53,14 +53,14 @@ class PackedNetwork(nn.Module):
     together: Tensor | None
     """Adds up the outputs of each class; None where each class has one."""
 
-    def __init__(self, predictor: Predictor, normalization: Normalization, columns: Tensor) -> None:
+    def __init__(self, predictor: Pack, normalization: Normalization, columns: Tensor) -> None:
         """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
         self.function, self.scale = predictor.forward, normalization.scale
         self.register_buffer("mean", normalization.mean.clone())
         self.register_buffer("std", normalization.std.clone())
-        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.values}  # torch allows no dots
-        for name, value in predictor.values.items():
+        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
+        for name, value in predictor.params.items():
             self.register_buffer(self.names[name], value)
         ones = nn.functional.one_hot(columns).float()
         alone = ones.shape[0] == ones.shape[1]
@@ -172,7 +172,7 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     form.check_libraries()
     if model.normalization is None:
         raise DataError("the model has learned nothing yet, there is nothing to export")
-    packed, facts = model.method.packed(), _facts(model)
+    packed, facts = model.method.pack(), _facts(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
         with atomic_write(path) as beside, _quiet():

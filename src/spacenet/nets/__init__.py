@@ -1,53 +1,102 @@
-"""Architectures by name, described once and built at any width."""
+"""Networks by name, described once and built at any width."""
 
-import math
+import inspect
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 
+from spacenet.config.model import NetConfig
 from spacenet.errors import SettingsError
-from spacenet.nets.mlp import mlp
-from spacenet.nets.resnet18 import resnet18
-from spacenet.nets.small_cnn import small_cnn
-from spacenet.nets.wide_resnet import wide_resnet
-from spacenet.option_types import Integers
+from spacenet.registry import NETS, unknown
 from spacenet.space.blueprint import Blueprint
 
-MLP, SMALL_CNN, RESNET_18 = "mlp", "small-cnn", "resnet-18"
+__all__ = ["build_net", "register_net"]
+
+Build = Callable[..., Blueprint]
 WIDE_RESNET = re.compile(r"wrn-(\d{1,3})-(\d{1,3})")
-NETS = f"{MLP}, {SMALL_CNN}, {RESNET_18} or wrn-DEPTH-WIDTH, e.g. wrn-28-10"
-HIDDEN = {MLP: (400, 400), SMALL_CNN: (32, 32, 64, 64, 512)}
 
 
-@dataclass(frozen=True)
-class NetConfig:
-    """The network."""
+def build_net(config: NetConfig, input_shape: tuple[int, ...]) -> Blueprint:
+    """The network for samples of this shape."""
+    build = _find(config.name)
+    takes_hidden = len(_positional(build)) > 1
+    if config.hidden and not takes_hidden:
+        raise SettingsError(f"{config.name} does not take widths of hidden layers", setting="hidden")
+    try:
+        blueprint = build(input_shape, config.hidden) if config.hidden else build(input_shape)
+    except SettingsError as error:
+        if error.setting == "net" and not error.message.startswith(config.name):
+            raise SettingsError(f"{config.name} {error.message}", setting="net") from None
+        raise
+    if not isinstance(blueprint, Blueprint):
+        raise SettingsError(f"{config.name} built {type(blueprint).__name__}, not a Blueprint", setting="net")
+    return blueprint
 
-    net: str = MLP
-    """Its architecture: mlp, small-cnn, resnet-18 or wrn-DEPTH-WIDTH, e.g. wrn-28-10."""
-    hidden: Integers = ()
-    """Units of each hidden layer (mlp, small-cnn). None given: 400 400, or 32 32 64 64 512."""
 
-    def __post_init__(self) -> None:
-        if self.net not in (*HIDDEN, RESNET_18) and not WIDE_RESNET.fullmatch(self.net):
-            raise SettingsError(f"net: there is no {self.net!r}; there are {NETS}")
-        if self.hidden and self.net not in HIDDEN:
-            raise SettingsError(f"hidden: the layers of {self.net} follow from its name")
-        if self.hidden and min(self.hidden) < 1:
-            raise SettingsError(f"hidden: {self.hidden} are not layer widths (need one or more numbers from 1 up)")
+def register_net(name: str, build: Build) -> Build:
+    """Make a network available by its name, in Python and on the command line of this process.
+
+    A package makes its network available everywhere with an entry point in the group ``spacenet.nets``.
+
+    Parameters
+    ----------
+    name : str
+        The name to use.
+    build : callable
+        Takes the shape of a sample, and optionally the widths of the hidden layers as a second argument with a
+        default; returns a `spacenet.space.blueprint.Blueprint`.
+
+    Returns
+    -------
+    The function `build`.
+
+    Examples
+    --------
+    An MLP with tanh and a connection that skips its hidden layer:
+
+    >>> import math, torch
+    >>> from spacenet.nets import register_net
+    >>> from spacenet.space.blueprint import Blueprint, Layer, Link
+    >>> from spacenet.space.operations import connect
+    >>> def build_skip(input_shape, hidden=(50,)):
+    ...     layers = (
+    ...         Layer("input", math.prod(input_shape), unit_values=()),
+    ...         Layer("hidden", hidden[0]),
+    ...         Layer("output", 0),
+    ...     )
+    ...     enter, skip = Link("enter", "input", "hidden"), Link("skip", "input", "output")
+    ...     classify = Link("classify", "hidden", "output")
+    ...     def forward(params, x, hook=None):
+    ...         x = x.flatten(1)
+    ...         h = torch.tanh(connect(params, enter, x, hook) + params["hidden.bias"])
+    ...         direct = connect(params, skip, x, hook)
+    ...         return connect(params, classify, h, hook) + direct + params["output.bias"]
+    ...     return Blueprint(layers, (enter, skip, classify), forward)
+    >>> build = register_net("skip", build_skip)
+    >>> from spacenet.config.model import NetConfig
+    >>> from spacenet.nets import build_net
+    >>> [layer.size for layer in build_net(NetConfig("skip", hidden=(30,)), (8, 8)).layers]
+    [64, 30, 0]
+    """
+    if not callable(build) or not _positional(build):
+        raise SettingsError(f"the net {name!r} must be a function of the shape of a sample: {build!r}")
+    NETS.register(name, build)
+    return build
 
 
-def build_net(settings: NetConfig, input_shape: tuple[int, ...]) -> Blueprint:
-    """Describe the network for inputs of this shape."""
-    if settings.net == MLP:
-        return mlp(math.prod(input_shape), settings.hidden or HIDDEN[MLP])
-    if len(input_shape) not in (2, 3):
-        raise SettingsError(f"net: {settings.net} takes images, and samples here have the shape {input_shape}; try mlp")
-    image = (*(1,) * (3 - len(input_shape)), *input_shape)
-    if settings.net == SMALL_CNN:
-        *maps, linear = settings.hidden or HIDDEN[SMALL_CNN]
-        return small_cnn((image[0], image[1], image[2]), maps, linear)
-    if settings.net == RESNET_18:
-        return resnet18(image[0])
-    found = WIDE_RESNET.fullmatch(settings.net)
-    assert found is not None
-    return wide_resnet(image[0], int(found[1]), int(found[2]))
+def _find(name: str) -> Build:
+    wide = WIDE_RESNET.fullmatch(name)
+    if wide is not None:
+        from spacenet.nets.wide_resnet import build_wide_resnet
+
+        return partial(build_wide_resnet, depth=int(wide[1]), widen=int(wide[2]))
+    if name not in NETS:
+        raise unknown("net", name, [*NETS, "wrn-DEPTH-WIDTH"], setting="net")
+    found: Build = NETS[name]
+    return found
+
+
+def _positional(build: Build) -> list[inspect.Parameter]:
+    """The parameters that a function can be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter for parameter in inspect.signature(build).parameters.values() if parameter.kind in kinds]

@@ -1,20 +1,22 @@
 """ResNet-18 for small images (He et al. 2016): a 3×3 stem, four stages of two blocks, norm after each convolution.
 
-Feature maps that an addition joins are one layer: each stage has a *stream*, and each block a layer of its
-own between its two convolutions. What enters a stream is normalised before it is added, once for each link to it.
+Feature maps that are added to each other are one layer: each stage has a *stream*, and each block a layer of its own
+between its two convolutions. What enters a stream is normalized before it is added, once for each link to it.
 """
 
 import torch
 from torch import Tensor
 
-from spacenet.nets.batch_norm import norm_values, normalize
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
+from spacenet.nets.shapes import image_shape
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
+from spacenet.space.operations import as_images, connect, norm_values, normalize
 
 STAGES, BLOCKS = 4, 2
 
 
-def resnet18(channels: int, width: int = 64) -> Blueprint:
-    """Describe the network for images of so many channels; the first stage has `width` maps, each next twice it."""
+def build_resnet18(input_shape: tuple[int, ...], *, width: int = 64) -> Blueprint:
+    """The network for images of this shape; the first stage has `width` maps, each further one twice as many."""
+    channels = image_shape(input_shape)[0]
     stem = Link("input-stage1", "input", "stage1", kernel=(3, 3))
     blocks = [_block(stage, number) for stage in range(1, STAGES + 1) for number in range(1, BLOCKS + 1)]
     classify = Link(f"stage{STAGES}-output", f"stage{STAGES}", "output")
@@ -27,16 +29,16 @@ def resnet18(channels: int, width: int = 64) -> Blueprint:
         layers += [Layer(f"{name}.{n}", size, norm_values(), group=name) for n in range(1, BLOCKS + 1)]
     layers.append(Layer("output", 0))
 
-    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         def enter(link: Link, h: Tensor) -> Tensor:
             norm = link.source if "." not in link.target else "norm"
-            return normalize(values, link.target, connect(values, link, h, hook), norm)
+            return normalize(params, link.target, connect(params, link, h, hook), norm)
 
         stream = torch.relu(enter(stem, as_images(x)))
         for first, second, shortcut in blocks:
             inner = torch.relu(enter(first, stream))
             stream = torch.relu(enter(second, inner) + (stream if shortcut is None else enter(shortcut, stream)))
-        return connect(values, classify, stream.mean((2, 3)), hook) + values["output.bias"]
+        return connect(params, classify, stream.mean((2, 3)), hook) + params["output.bias"]
 
     return Blueprint(tuple(layers), links, forward)
 

@@ -1,6 +1,5 @@
 """The small CNN of the paper's CIFAR experiments: four convolutions and a sparse linear layer, each with batch norm."""
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
@@ -8,18 +7,26 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.nets.batch_norm import norm_values, normalize
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
+from spacenet.nets.shapes import image_shape
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
+from spacenet.space.operations import as_images, connect, norm_values, normalize
+
+HIDDEN = (32, 32, 64, 64, 512)
 
 
-def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64), linear: int = 512) -> Blueprint:
-    """Describe the network for images of (channels, height, width); max pooling follows every second convolution."""
-    channels, height, width = image
+def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
+    """The network for images of this shape; `hidden` has the maps of each convolution, and last the linear layer.
+
+    Max pooling follows every second convolution.
+    """
+    channels, height, width = image_shape(input_shape)
+    *maps, linear = hidden or HIDDEN
     halvings = len(maps) // 2
     if not maps or min(height, width) >> halvings < 1:
         raise SettingsError(
-            f"hidden: {len(maps)} convolutions halve images of {height}×{width} {halvings} times; "
-            "give one or more, as many as the images allow, and last the linear layer"
+            f"{len(maps)} convolutions halve images of {height}×{width} {halvings} times; give one or more, "
+            "as many as the images allow, and last the linear layer",
+            setting="hidden",
         )
     positions = (height >> halvings) * (width >> halvings)
     names = [f"conv{i}" for i in range(1, len(maps) + 1)]
@@ -33,13 +40,13 @@ def small_cnn(image: tuple[int, int, int], maps: Sequence[int] = (32, 32, 64, 64
     flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
     classify = Link("linear-output", "linear", "output")
 
-    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         h = as_images(x)
         for number, link in enumerate(convolutions, 1):
-            h = torch.relu(normalize(values, link.target, connect(values, link, h, hook)))
+            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
             if number % 2 == 0:
                 h = F.max_pool2d(h, 2)
-        h = torch.relu(normalize(values, "linear", connect(values, flatten, h, hook)))
-        return connect(values, classify, h, hook) + values["output.bias"]
+        h = torch.relu(normalize(params, "linear", connect(params, flatten, h, hook)))
+        return connect(params, classify, h, hook) + params["output.bias"]
 
     return Blueprint(layers, (*convolutions, flatten, classify), forward)

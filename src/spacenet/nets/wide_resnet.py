@@ -1,8 +1,8 @@
 """Wide residual networks (Zagoruyko and Komodakis 2016), e.g. WRN-28-10.
 
-Feature maps that an addition joins are one layer: each group has a *stream* that its blocks add to, and each block
-a layer of its own between its two convolutions. Batch norm and ReLU come before a convolution, so a stream is
-normalised once for every block that reads it.
+Feature maps that are added to each other are one layer: each group has a *stream* that its blocks add to, and each
+block a layer of its own between its two convolutions. Batch norm and ReLU come before a convolution, so a stream is
+normalized once for every block that reads it.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.nets.batch_norm import norm_values, normalize
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params, as_images, connect
+from spacenet.nets.shapes import image_shape
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
+from spacenet.space.operations import as_images, connect, norm_values, normalize
 
 GROUPS = 3
 
@@ -29,10 +30,11 @@ class Block:
     shortcut: Link | None
 
 
-def wide_resnet(channels: int, depth: int = 28, widen: int = 10, stem: int = 16) -> Blueprint:
-    """Describe WRN-depth-widen for images of so many channels, of any size that can be halved twice."""
+def build_wide_resnet(input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16) -> Blueprint:
+    """WRN-depth-widen for images of this shape."""
+    channels = image_shape(input_shape)[0]
     if depth < 10 or (depth - 4) % 6:
-        raise SettingsError(f"depth: a wide residual network has 6 n + 4 layers (10, 16, 22, 28, …), not {depth}")
+        raise SettingsError(f"a wide residual network has 6 n + 4 layers (10, 16, 22, …), not {depth}", setting="net")
     blocks = [_block(group, number) for group in range(1, GROUPS + 1) for number in range(1, (depth - 4) // 6 + 1)]
     widths = {"stem": stem} | {f"group{g}": stem * widen << (g - 1) for g in range(1, GROUPS + 1)}
     layers = [Layer("input", channels, unit_values=())]
@@ -48,15 +50,15 @@ def wide_resnet(channels: int, depth: int = 28, widen: int = 10, stem: int = 16)
     classify = Link(f"{last_stream}-output", last_stream, "output")
     links = [first, *(link for b in blocks for link in (b.first, b.second, b.shortcut) if link is not None), classify]
 
-    def forward(values: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        stream = connect(values, first, as_images(x), hook)
+    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+        stream = connect(params, first, as_images(x), hook)
         for block in blocks:
-            h = torch.relu(normalize(values, block.source, stream, block.inner))
-            inner = torch.relu(normalize(values, block.inner, connect(values, block.first, h, hook)))
-            kept = stream if block.shortcut is None else connect(values, block.shortcut, h, hook)
-            stream = kept + connect(values, block.second, inner, hook)
-        h = torch.relu(normalize(values, last_stream, stream, "last"))
-        return connect(values, classify, h.mean((2, 3)), hook) + values["output.bias"]
+            h = torch.relu(normalize(params, block.source, stream, block.inner))
+            inner = torch.relu(normalize(params, block.inner, connect(params, block.first, h, hook)))
+            kept = stream if block.shortcut is None else connect(params, block.shortcut, h, hook)
+            stream = kept + connect(params, block.second, inner, hook)
+        h = torch.relu(normalize(params, last_stream, stream, "last"))
+        return connect(params, classify, h.mean((2, 3)), hook) + params["output.bias"]
 
     return Blueprint(tuple(layers), tuple(links), forward)
 

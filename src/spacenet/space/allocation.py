@@ -1,4 +1,4 @@
-"""Algorithm 2: pick free units for a task and lay its connections among them, at random."""
+"""Algorithm 2: select free units for a task and lay its connections among them, at random."""
 
 import torch
 from torch import Generator, Tensor
@@ -8,10 +8,14 @@ from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.ranking import smallest
+
+ROOM_FOR_TASKS = "A wider layer, fewer selected or reserved units per task, or"
+ROOM_FOR_CONNECTIONS = "Fewer connections per task, more selected units, or"
 
 
 def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
-    """Raise `SettingsError` if no task could ever be learned with this demand, even in an empty network."""
+    """Raise `SettingsError` if no task with this budget fits, even in an empty network."""
     sizes = {
         ledger.blueprint.input.name: ledger.size(ledger.blueprint.input.name),
         ledger.blueprint.output.name: outputs,
@@ -21,24 +25,26 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
         selected, reserved = budget.selected[name], budget.reserved[name]
         if not 0 < selected <= size:
             raise SettingsError(
-                f"selected: {selected} units of {name} cannot be selected, it has {size} (need 1 to {size})"
+                f"{selected} units of {name} cannot be selected, it has {size} (need 1 to {size})", setting="selected"
             )
         if not 0 <= reserved <= selected:
             raise SettingsError(
-                f"reserved: {reserved} units of {name} cannot be reserved of {selected} selected (need 0 to {selected})"
+                f"{reserved} units of {name} cannot be reserved of {selected} selected (need 0 to {selected})",
+                setting="reserved",
             )
         sizes[name] = selected
     for link in ledger.blueprint.links:
         count, positions = budget.connections[link.name], sizes[link.source] * sizes[link.target]
         if not 0 < count <= positions:
             raise SettingsError(
-                f"connections: {count} do not fit between the {sizes[link.source]} units of {link.source} and the "
-                f"{sizes[link.target]} of {link.target} that a task selects (need 1 to {positions})"
+                f"{count} do not fit between the {sizes[link.source]} units of {link.source} and the "
+                f"{sizes[link.target]} of {link.target} that a task selects (need 1 to {positions})",
+                setting="connections",
             )
 
 
 def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:
-    """How many more such tasks the free units allow; None if nothing is ever reserved, so that units never run out."""
+    """How many more such tasks the free units allow; None if tasks reserve nothing, so that units never run out."""
     counts = [
         max(0, (len(ledger.free(name)) - budget.selected[name]) // reserved + 1)
         for name, reserved in budget.reserved.items()
@@ -52,8 +58,7 @@ def select(
 ) -> Units:
     """Choose the task's units: all inputs, random free ones in each hidden layer, its own outputs.
 
-    With `unused_first`, free units with fewer ingoing connections come before others: what earlier tasks built is
-    disturbed as late as possible.
+    With `unused_first`, free units with fewer ingoing connections come before others, so that tasks overlap late.
     """
     selection = {ledger.blueprint.input.name: torch.arange(ledger.size(ledger.blueprint.input.name))}
     for layer in ledger.blueprint.hidden:
@@ -62,9 +67,10 @@ def select(
             reserved = int((ledger.state[layer.name] != FREE).sum())
             raise SpaceFull(
                 f"{layer.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
-                f"({reserved} of {ledger.size(layer.name)} are reserved by earlier tasks). "
-                "A wider layer, fewer selected or reserved units per task, or --expand make room for more tasks.",
+                f"({reserved} of {ledger.size(layer.name)} are reserved by earlier tasks).",
                 layer=layer.name,
+                cli=f"{ROOM_FOR_TASKS} --expand auto makes room.",
+                python=f"{ROOM_FOR_TASKS} expand='auto' makes room.",
             )
         shuffled = free[torch.randperm(len(free), generator=rng)]
         if unused_first:
@@ -77,10 +83,10 @@ def select(
 def allocate(
     ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator
 ) -> dict[str, Connections]:
-    """Lay the task's connections at random positions nobody owns; values are Glorot-uniform for the dense shape.
+    """Lay the task's connections at random open positions; weights are Glorot-uniform for the dense shape.
 
-    Selected units first get one ingoing connection each, those without any before others: percentages of tiny layers
-    would otherwise leave units, and with them the network, dead.
+    Selected units first get one ingoing connection each, those without any before others: a share of a tiny layer
+    could otherwise leave units, and with them the network, dead.
     """
     new = {}
     for link in ledger.blueprint.links:
@@ -91,17 +97,18 @@ def allocate(
         count = min(budget.connections[link.name], left)
         least = budget.least.get(link.name, budget.connections[link.name])
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
-            least = min(least, int(dead.sum()))  # units that were chosen may hear the inputs already
+            least = min(least, int(dead.sum()))  # selected units may be connected to the inputs already
         if count < least:
             layer = _narrow_end(ledger, link, selection)
             raise SpaceFull(
                 f"{layer} is full: {least} connections from {link.source} to {link.target} are needed, but only "
-                f"{left} positions between the selected units are not owned by earlier tasks. "
-                "Fewer connections per task, more selected units, or --expand make room.",
+                f"{left} positions between the selected units are not owned by earlier tasks.",
                 layer=layer,
+                cli=f"{ROOM_FOR_CONNECTIONS} --expand auto makes room.",
+                python=f"{ROOM_FOR_CONNECTIONS} expand='auto' makes room.",
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
-        # The output layer has no final width: as the dense shape of it counts what the task adds.
+        # The output layer has no final width: its dense shape is that of the task's own outputs.
         dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
         new[link.name] = Connections(
             sources[place % len(sources)].int(),
@@ -122,16 +129,16 @@ def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
 
 
 def _dead(ledger: Ledger, link: Link, targets: Tensor) -> Tensor:
-    """Which of the targets have no ingoing connection over this link. Outputs are new, they have none."""
+    """Which of the targets have no ingoing connection over this link. Outputs are new and have none."""
     if link.target == ledger.blueprint.output.name:
         return torch.ones(len(targets), dtype=torch.bool)
     return ~ledger.fed(link)[targets]
 
 
 def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:
-    """`count` random untaken places: one in each row as far as they go, `dead` rows first, the others anywhere."""
+    """`count` random open places: at first one in each row, `dead` rows before others, then anywhere."""
     order = torch.rand(taken.shape, generator=rng).masked_fill(taken, 2.0)
     first = order.min(dim=1)
     earlier = torch.where(first.values < 2.0, first.values - 1.0 - dead.float(), 2.0)
     order.scatter_(1, first.indices[:, None], earlier[:, None])
-    return order.flatten().argsort(stable=True)[:count].sort().values
+    return smallest(order.flatten(), count).sort().values

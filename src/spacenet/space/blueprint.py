@@ -1,13 +1,13 @@
-"""What a network consists of, said once and independent of its width.
+"""The description of a network, independent of its width.
 
 A *layer* is a set of units (neurons, or feature maps) that share one index space. A *link* says that units of one
 layer may be connected to units of another. The full network, a workspace and a pack are the same blueprint with
 different units in each layer; `Params` holds their numbers:
 
-    values[link.name]            the link's weights, (targets, sources, *kernel)
-    values["hidden1.bias"]       one number per unit of the layer
-    values[link.name + DRIVE]    optional: what units outside of the cut add to the link's targets, per sample
-    values["hidden1" + FRESH]    only in training: which units follow the batch's statistics (batch norm)
+    params[link.name]                  the link's weights, (targets, sources, *kernel)
+    params["hidden1.bias"]             one number per unit of the layer
+    params[link.name + PRECOMPUTED]    optional: what units outside of the cut add to the link's targets, per sample
+    params["hidden1" + BATCH_STATS]    only in training: which units use the batch's statistics (batch norm)
 """
 
 import math
@@ -17,10 +17,9 @@ from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
-from torch.nn import functional as F
 
-PRECOMPUTED = ".drive"
-BATCH_STATS = ".fresh"
+PRECOMPUTED = ".precomputed"
+BATCH_STATS = ".batch_stats"
 Params = Mapping[str, Tensor]
 CPU = torch.device("cpu")
 Hook = Callable[[str, Tensor], None]
@@ -29,24 +28,24 @@ Hook = Callable[[str, Tensor], None]
 
 @dataclass(frozen=True)
 class UnitValue:
-    """A number that every unit of a layer has: trained, or a statistic that the forward pass keeps up to date."""
+    """A number that every unit of a layer has: trained, or a statistic that the forward pass updates."""
 
     name: str
     initial: float = 0.0
     trained: bool = True
     least: float = -math.inf
-    """No value can be smaller; of a variance 0, say."""
+    """The smallest possible value, e.g. 0 for a variance."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Units of one kind. `size` is that of the full network; the output's grows as classes come."""
+    """Units of one kind. `size` is that of the full network; the output grows with the classes."""
 
     name: str
     size: int
     unit_values: tuple[UnitValue, ...] = (UnitValue("bias"),)
     group: str = ""
-    """Populations of one group share their numbers of selected and reserved units; by default each is its own."""
+    """Layers of one group share their numbers of selected and reserved units; by default each is its own group."""
 
     def keys(self) -> dict[str, UnitValue]:
         """The layer's entries in `Params`."""
@@ -55,9 +54,10 @@ class Layer:
 
 @dataclass(frozen=True)
 class Link:
-    """Possible connections from `source` to `target`, each of them `kernel` numbers.
+    """Possible connections from `source` to `target`, each with `kernel` weights.
 
-    An empty kernel is a scalar, (k, k) a convolution's, and (p,) joins a map's p positions to a unit of a linear layer.
+    An empty kernel is a scalar, (k, k) that of a convolution, and (p,) connects the p positions of a feature map to a
+    unit of a linear layer.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Link:
     stride: int = 1
 
     def initial(self, count: tuple[int, ...], sources: int, targets: int, rng: Generator) -> Tensor:
-        """Glorot-uniform values for `count` connections of a dense layer of this many sources and targets."""
+        """Glorot-uniform weights for `count` connections of a dense layer with this many sources and targets."""
         fan_in, fan_out = sources * math.prod(self.kernel), targets * math.prod(self.kernel)
         if len(self.kernel) == 1:
             fan_out = targets  # the positions are all on the side of the source
@@ -76,18 +76,33 @@ class Link:
 
 
 class Forward(Protocol):
-    """The function that the network computes, at the width of the values it is given."""
+    """The function that the network computes, at the width of the parameters it is given."""
 
-    def __call__(self, values: Params, x: Tensor, hook: Hook | None = None) -> Tensor: ...
+    def __call__(self, params: Params, x: Tensor, hook: Hook | None = None) -> Tensor: ...
+
+
+class Derivative(Protocol):
+    """Forward and backward pass without autograd, for networks so small that its bookkeeping takes much of a step.
+
+    Both must give the same bits as `forward` with autograd.
+    """
+
+    def forward(self, params: Params, x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The output, and the activations that `backward` needs."""
+
+    def backward(self, params: Params, activations: list[Tensor], gradient: Tensor, out: Params) -> None:
+        """Write the gradient of every trained parameter into `out`; `gradient` is that of the output."""
 
 
 @dataclass(frozen=True)
 class Blueprint:
-    """Populations in the order of computation (the input first, the output last), the links, and the function."""
+    """Layers in the order of computation (the input first, the output last), the links, and the function."""
 
     layers: tuple[Layer, ...]
     links: tuple[Link, ...]
     forward: Forward
+    derivative: Derivative | None = None
+    """Without it, autograd computes the gradients."""
 
     @property
     def input(self) -> Layer:
@@ -102,24 +117,11 @@ class Blueprint:
         return self.layers[1:-1]
 
     @property
+    def classifier(self) -> Link:
+        """The link into the output layer."""
+        return self.links[-1]
+
+    @property
     def convolves(self) -> bool:
-        """Whether units are feature maps somewhere, each with as many activations as it has positions."""
+        """Whether some units are feature maps."""
         return any(len(link.kernel) == 2 for link in self.links)
-
-
-def as_images(x: Tensor) -> Tensor:
-    """(n, c, h, w), also from images without channels."""
-    return x if x.dim() == 4 else x.unsqueeze(1)
-
-
-def connect(values: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
-    """Send `h` over a link. Every architecture's forward passes its links through here."""
-    if hook is not None:
-        hook(link.name, h)
-    weight = values[link.name]
-    if len(link.kernel) == 2:
-        out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
-    else:
-        out = F.linear(h.flatten(1), weight.flatten(1))
-    precomputed = values.get(link.name + PRECOMPUTED)
-    return out if precomputed is None else out + precomputed

@@ -1,65 +1,107 @@
-"""What a task asks of the space, worked out from the settings: units and connections, layer by layer."""
+"""How much of the network a task may use: as the settings give it, and in units and connections of each layer."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spacenet.errors import SettingsError
-from spacenet.space.blueprint import Link
+from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.ledger import Ledger
+
+FAN_IN = 4.0
+"""By default a unit gets this many ingoing connections times the root of the number of units it can choose from.
+
+That is 112 of 784 pixels and 36 of 80 units: near the paper's numbers for Split MNIST (125, and 20 and 40 of 80)."""
+MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
+"""The default share of the possible kernels between feature maps: for all tasks together, and at most for one."""
 
 
 @dataclass(frozen=True)
 class ResolvedBudget:
-    """What one task asks of the space. Populations and links are given by name."""
+    """What one task may use, by the names of layers and links."""
 
     selected: Mapping[str, int]
     """Free units to lay connections among, for each hidden layer (the paper's sel)."""
     reserved: Mapping[str, int]
-    """How many of those become the task's own at its end (the paper's spec)."""
+    """How many of those the task reserves at its end (the paper's spec)."""
     connections: Mapping[str, int]
     """How many connections each link gets."""
     least: Mapping[str, int] = field(default_factory=dict)
-    """With how many a link can do if no more positions are open; those not named need all."""
+    """How many are enough if fewer positions are open; links that are not named need all."""
 
 
-def resolve(
-    ledger: Ledger, selected: Sequence[int], reserved: Sequence[int], connections: Sequence[float], classes: int
-) -> ResolvedBudget:
-    """The demand of a task of so many classes. One number stands for all layers.
+@dataclass(frozen=True)
+class TaskBudget:
+    """What a task may use, as the settings give it. One number stands for all layers."""
 
-    Selected 0 means all free units. Connections below 1 are shares of all that a link could hold. Where less is left,
-    half of a share will do; and from the inputs, which may be a single channel, whatever keeps selected units alive.
-    """
-    groups = {p.name: p.group or p.name for p in ledger.blueprint.hidden}
-    names = list(dict.fromkeys(groups.values()))
-    of_selected, of_reserved = _for_each("selected", selected, names), _for_each("reserved", reserved, names)
-    units = {name: int(of_selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
-    asked = _for_each("connections", connections, [link.name for link in ledger.blueprint.links])
-    counts = _connections(ledger, asked, units, classes)
-    return ResolvedBudget(
-        selected=units,
-        reserved={name: int(of_reserved[group]) for name, group in groups.items()},
-        connections=counts,
-        least={
-            link.name: _dead(ledger, link, units, classes)
-            if link.source == ledger.blueprint.input.name
-            else -(-counts[link.name] // 2)
-            for link in ledger.blueprint.links
-            if asked[link.name] < 1
-        },
-    )
+    selected: Sequence[int]
+    """0 means all free units."""
+    reserved: Sequence[int]
+    connections: Sequence[float]
+    """Below 1: a share of all connections that a link could have."""
+
+    def resolve(self, ledger: Ledger, classes: int) -> ResolvedBudget:
+        """The budget of a task with this many classes.
+
+        Where fewer positions are open, half of a share is enough; from the inputs, which may be a single channel, as
+        many as the selected units need to have one ingoing connection each.
+        """
+        groups = {layer.name: layer.group or layer.name for layer in ledger.blueprint.hidden}
+        names = list(dict.fromkeys(groups.values()))
+        selected, reserved = _for_each("selected", self.selected, names), _for_each("reserved", self.reserved, names)
+        units = {name: int(selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
+        asked = _for_each("connections", self.connections, [link.name for link in ledger.blueprint.links])
+        counts = _count_connections(ledger, asked, units, classes)
+        return ResolvedBudget(
+            selected=units,
+            reserved={name: int(reserved[group]) for name, group in groups.items()},
+            connections=counts,
+            least={
+                link.name: _count_dead(ledger, link, units, classes)
+                if link.source == ledger.blueprint.input.name
+                else -(-counts[link.name] // 2)
+                for link in ledger.blueprint.links
+                if asked[link.name] < 1
+            },
+        )
 
 
-def _connections(
+def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = ()) -> TaskBudget:
+    """What a task gets if this many tasks are expected and no budget is given; `selected` may be given."""
+    groups = {layer.group or layer.name: layer.size for layer in blueprint.hidden}
+    if blueprint.convolves:
+        # Feature maps are few, so a task selects all free ones and reserves a third of its part.
+        share = min(MAPS_SHARE_MOST, MAPS_SHARE / tasks)
+        return TaskBudget(selected or (0,), [size // (3 * tasks) for size in groups.values()], (share,))
+    # Each task selects its part of a layer and reserves half of that, as in the paper; the other half is shared.
+    chosen = selected or [max(1, size // tasks) for size in groups.values()]
+    each = dict(zip(groups, [*chosen] * (len(groups) if len(chosen) == 1 else 1), strict=False))
+    widths = {name: min(each.get(name) or size, size) for name, size in groups.items()}
+    return TaskBudget(chosen, [count // 2 for count in widths.values()], _default_shares(blueprint, widths))
+
+
+def _default_shares(blueprint: Blueprint, selected: dict[str, int]) -> list[float]:
+    """Connections as shares of all possible ones, so that they follow the number of a task's classes."""
+    size = {layer.name: layer.size for layer in blueprint.layers}
+    shares = []
+    for link in blueprint.links:
+        sources = selected.get(link.source, size[link.source])
+        fan_in = min(sources, round(FAN_IN * math.sqrt(sources)))
+        targets = selected[link.target] / size[link.target] if link.target in selected else 1.0
+        shares.append(min(targets * fan_in / size[link.source], math.nextafter(1.0, 0.0)))
+    return shares
+
+
+def _count_connections(
     ledger: Ledger, asked: Mapping[str, float], selected: Mapping[str, int], classes: int
 ) -> dict[str, int]:
     """How many connections each link gets; a share of a tiny layer is raised so that no selected unit is dead.
 
-    A percentage of three or sixteen maps may be none at all. What is added there for units into which nothing leads
-    yet, the largest link gives, so that the total stays.
+    A share of three or sixteen maps may be no connection at all. What is added for units without ingoing connections
+    is taken from the largest link, so that the total stays.
     """
     links = {link.name: link for link in ledger.blueprint.links}
-    size = {p.name: ledger.size(p.name) for p in ledger.blueprint.layers}
+    size = {layer.name: ledger.size(layer.name) for layer in ledger.blueprint.layers}
     size[ledger.blueprint.output.name] = classes
     counts = {name: int(count) for name, count in asked.items()}
     plain = {
@@ -67,26 +109,28 @@ def _connections(
         for name, share in asked.items()
         if share < 1
     }
-    raised = {name: max(count, _dead(ledger, links[name], selected, classes)) for name, count in plain.items()}
+    raised = {name: max(count, _count_dead(ledger, links[name], selected, classes)) for name, count in plain.items()}
     if raised:
         largest = max(raised, key=lambda name: raised[name])
         surplus = sum(raised.values()) - sum(plain.values())
-        raised[largest] = max(_dead(ledger, links[largest], selected, classes), raised[largest] - surplus)
+        raised[largest] = max(_count_dead(ledger, links[largest], selected, classes), raised[largest] - surplus)
     return counts | raised
 
 
-def _dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:
-    """Up to how many of the units that a task selects have no ingoing connection over this link yet."""
+def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:
+    """At most how many of the units that a task selects have no ingoing connection over this link yet."""
     if link.target == ledger.blueprint.output.name:
         return classes
     fed = ledger.fed(link)[ledger.free(link.target)]
     return min(selected[link.target], int((~fed).sum()))
 
 
-def _for_each(setting: str, values: Sequence[float], names: list[str]) -> dict[str, float]:
-    """One value per name; a single value stands for all."""
-    if len(values) == 1:
-        values = [values[0]] * len(names)
-    if len(values) != len(names):
-        raise SettingsError(f"{setting}: {len(values)} numbers for {', '.join(names)}; give one, or {len(names)}")
-    return dict(zip(names, values, strict=True))
+def _for_each(setting: str, numbers: Sequence[float], names: list[str]) -> dict[str, float]:
+    """One number per name; a single number stands for all."""
+    if len(numbers) == 1:
+        numbers = [numbers[0]] * len(names)
+    if len(numbers) != len(names):
+        raise SettingsError(
+            f"{len(numbers)} numbers for {', '.join(names)}; give one number, or {len(names)}", setting=setting
+        )
+    return dict(zip(names, numbers, strict=True))

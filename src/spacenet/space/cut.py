@@ -12,13 +12,13 @@ from spacenet.space.ledger import Ledger
 Units = dict[str, Tensor]
 """For each layer, the numbers of some of its units in ascending order."""
 Marks = dict[str, Tensor]
-"""For each layer, one truth value per unit."""
+"""For each layer, one mark per unit."""
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
     """The link's connections with both ends in the cut: their places in the (targets × sources) block, and values.
 
-    `sources` is the number of the block's sources where it is more than there are.
+    `sources` is the number of the block's sources with padding.
     """
     connections = ledger.connections[link.name]
     source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
@@ -39,21 +39,21 @@ def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | No
 
 
 def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
-    """The values of the network that consists of these units and of the connections among them."""
+    """The parameters of the network that consists of these units and of the connections among them."""
     size = sizes(ledger, units)
-    values = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
+    params = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
     for layer in ledger.blueprint.layers:
         padding = size[layer.name] - len(units[layer.name])
         for key, value in layer.keys().items():
-            values[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
-    return values
+            params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
+    return params
 
 
 def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
-    """How many units stand for each layer, in hidden ones a multiple of this number.
+    """The size of each layer of the cut, in hidden layers a multiple of this number.
 
-    Where that is more than there are, units without connections are added. An empty hidden layer gets some too,
-    since convolutions and pooling do not compute with no maps at all.
+    Where that is more than the units, the rest is padding: units without connections. An empty hidden layer is padded
+    too, since convolutions and pooling do not compute with no maps at all.
     """
     hidden = {layer.name for layer in ledger.blueprint.hidden}
     return {
@@ -64,17 +64,17 @@ def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
 
 def upstream(ledger: Ledger, start: Marks) -> Marks:
     """`start`, and every unit from which connections lead there."""
-    return _spread(ledger, start, towards_input=True)
+    return _reach(ledger, start, towards_input=True)
 
 
 def downstream(ledger: Ledger, start: Marks) -> Marks:
     """`start`, and every unit to which connections lead from there."""
-    return _spread(ledger, start, towards_input=False)
+    return _reach(ledger, start, towards_input=False)
 
 
 def marks(ledger: Ledger, units: Units) -> Marks:
-    """The same units as truth values; layers that `units` does not name get none."""
-    marked = {p.name: torch.zeros(ledger.size(p.name), dtype=torch.bool) for p in ledger.blueprint.layers}
+    """The same units as marks; layers that `units` does not name have none."""
+    marked = {layer.name: torch.zeros(ledger.size(layer.name), dtype=torch.bool) for layer in ledger.blueprint.layers}
     for name, numbers in units.items():
         marked[name][numbers] = True
     return marked
@@ -91,8 +91,8 @@ def _places(units: Tensor, size: int) -> Tensor:
     return places
 
 
-def _spread(ledger: Ledger, start: Marks, towards_input: bool) -> Marks:
-    # Populations may form a circle (a residual stream and its branches), so go on until nothing changes.
+def _reach(ledger: Ledger, start: Marks, towards_input: bool) -> Marks:
+    # Layers may form a cycle (a residual stream and its branches), so repeat until nothing changes.
     marked = {name: mark.clone() for name, mark in start.items()}
     changed = True
     while changed:

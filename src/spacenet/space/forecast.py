@@ -1,4 +1,4 @@
-"""How many more tasks fit: by laying them out in a copy of the ledger, since positions may run out before units do."""
+"""How many more tasks fit: found by allocating them in a copy of the ledger, as positions may run out before units."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from spacenet.space.budget import ResolvedBudget
 from spacenet.space.ledger import Ledger
 
 LIMIT = 100
-"""Nobody asks beyond this; where tasks reserve nothing, there is no end."""
+"""Where tasks reserve nothing, any number fits."""
 
 
 def tasks_left(
@@ -22,19 +22,21 @@ def tasks_left(
     rng: Generator,
     unused_first: bool,
 ) -> int:
-    """How many more tasks of so many classes the space holds, at most `LIMIT`. Which units a task would reserve is
-    not known before it is learned; any will do here."""
+    """How many more tasks with this many classes fit, at most `LIMIT`.
+
+    Which units a task would reserve is not known before it is learned; random ones stand for them.
+    """
     trial = Ledger(ledger.blueprint)
     trial.load(ledger.tensors())
     for count in range(LIMIT):
         try:
-            _lay_out(trial, budget(trial), classes, first + count, rng, unused_first)
+            _allocate_task(trial, budget(trial), classes, first + count, rng, unused_first)
         except SpaceFull:
             return count
     return LIMIT
 
 
-def _lay_out(
+def _allocate_task(
     ledger: Ledger, budget: ResolvedBudget, classes: int, task: int, rng: Generator, unused_first: bool
 ) -> None:
     outputs = ledger.size(ledger.blueprint.output.name) + torch.arange(classes)

@@ -1,39 +1,43 @@
-"""Units outside of a workspace that feed it and cannot change while it trains: constants of the input."""
+"""Frozen units outside of a workspace that feed it: what they compute depends on the input alone."""
 
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import CPU, PRECOMPUTED, connect
+from spacenet.space.blueprint import CPU, PRECOMPUTED
 from spacenet.space.cut import Units, block, cut
 from spacenet.space.ledger import Ledger
+from spacenet.space.operations import connect
 
 CHUNK = 2048
+"""Samples that are computed at a time."""
 
 
 class FrozenInputs:
-    """A frozen network of the constant units. Its *drive* is what they add to each link's units in the workspace."""
+    """The network of the frozen units that a workspace leaves out."""
 
-    def __init__(self, ledger: Ledger, constant: Units, live: Units, device: torch.device = CPU) -> None:
+    def __init__(self, ledger: Ledger, frozen: Units, live: Units, device: torch.device = CPU) -> None:
+        """`frozen` are the units that are left out and the inputs, `live` those of the workspace."""
         self.forward = ledger.blueprint.forward
-        self.values = {name: value.to(device) for name, value in cut(ledger, constant).items()}
+        self.params = {name: tensor.to(device) for name, tensor in cut(ledger, frozen).items()}
         self.feeds: dict[str, Tensor] = {}
+        """For each link, its weights from frozen to live units."""
         self.links = {link.name: link for link in ledger.blueprint.links}
         for link in ledger.blueprint.links:
             if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
-                feed = block(ledger, link, {link.source: constant[link.source], link.target: live[link.target]})
+                feed = block(ledger, link, {link.source: frozen[link.source], link.target: live[link.target]})
                 if bool(feed.any()):
                     self.feeds[link.name] = feed.to(device)
 
-    def precomputed(self, x: Tensor) -> dict[str, Tensor]:
-        """The drives for all samples, computed once; they enter the workspace's `Params` batch by batch."""
+    def precompute(self, x: Tensor) -> dict[str, Tensor]:
+        """What the frozen units add to each link's targets, for all samples; a batch takes its rows of it."""
         if not self.feeds:
             return {}
-        parts = [self._drives(chunk) for chunk in x.split(CHUNK)]
+        parts = [self._compute(chunk) for chunk in x.split(CHUNK)]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
-    def _drives(self, x: Tensor) -> Mapping[str, Tensor]:
+    def _compute(self, x: Tensor) -> Mapping[str, Tensor]:
         precomputed = {}
 
         def hook(link: str, h: Tensor) -> None:
@@ -41,5 +45,5 @@ class FrozenInputs:
                 precomputed[link + PRECOMPUTED] = connect(self.feeds, self.links[link], h, None)
 
         with torch.no_grad():
-            self.forward(self.values, x, hook)
+            self.forward(self.params, x, hook)
         return precomputed

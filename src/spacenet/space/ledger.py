@@ -1,4 +1,4 @@
-"""The ledger: who owns what. Stored sparsely, so that memory grows with connections and never with width squared."""
+"""The ledger: which task owns what. Stored sparsely: memory grows with connections, never with width squared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -28,17 +28,18 @@ class Connections:
         return Connections(self.source[rows], self.target[rows], self.owner[rows], self.value[rows])
 
     @classmethod
-    def none(cls, kernel: tuple[int, ...] = ()) -> "Connections":
-        whole = torch.zeros(0, dtype=torch.int32)
-        return cls(whole, whole.clone(), torch.zeros(0, dtype=torch.int16), torch.zeros(0, *kernel))
+    def empty(cls, kernel: tuple[int, ...] = ()) -> "Connections":
+        """No connections."""
+        ends = torch.zeros(0, dtype=torch.int32)
+        return cls(ends, ends.clone(), torch.zeros(0, dtype=torch.int16), torch.zeros(0, *kernel))
 
-    def tensors(self, prefix: str) -> dict[str, Tensor]:
+    def to_tensors(self, prefix: str) -> dict[str, Tensor]:
         """The columns by name, for a file."""
         return {prefix + field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
-    def load(cls, tensors: Mapping[str, Tensor], prefix: str) -> "Connections":
-        """Take back what `tensors` gave."""
+    def from_tensors(cls, tensors: Mapping[str, Tensor], prefix: str) -> "Connections":
+        """The connections that `to_tensors` was called on."""
         return cls(*(tensors[prefix + field.name].clone() for field in fields(cls)))
 
     @classmethod
@@ -52,18 +53,20 @@ class Connections:
 
 
 class Ledger:
-    """The truth about the network between tasks: the units' states, their values, and all connections.
+    """The network between tasks: the units' states, their values, and all connections.
 
-    It refuses what the method forbids: a second owner for a position, and a connection into a reserved unit.
+    A second owner for a position and a connection into a reserved unit raise `ValueError`.
     """
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
-        self.state = {p.name: torch.full((p.size,), FREE, dtype=torch.int16) for p in blueprint.layers}
+        self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
         self.units = {
-            key: torch.full((p.size,), value.initial) for p in blueprint.layers for key, value in p.keys().items()
+            key: torch.full((layer.size,), value.initial)
+            for layer in blueprint.layers
+            for key, value in layer.keys().items()
         }
-        self.connections = {link.name: Connections.none(link.kernel) for link in blueprint.links}
+        self.connections = {link.name: Connections.empty(link.kernel) for link in blueprint.links}
 
     def size(self, layer: str) -> int:
         return len(self.state[layer])
@@ -76,22 +79,22 @@ class Ledger:
         """Add free units without connections; returns their numbers. What the network computes does not change."""
         size = self.size(layer)
         self.state[layer] = torch.cat([self.state[layer], torch.full((more,), FREE, dtype=torch.int16)])
-        for key, value in next(p for p in self.blueprint.layers if p.name == layer).keys().items():
+        for key, value in next(each for each in self.blueprint.layers if each.name == layer).keys().items():
             self.units[key] = torch.cat([self.units[key], torch.full((more,), value.initial)])
         return torch.arange(size, size + more)
 
     def add(self, link: Link, new: Connections) -> None:
-        """Enter a task's connections. Each must lie at a position nobody owns and end in a unit nobody reserved."""
+        """Enter a task's connections. Each must lie at a position without an owner and end in a free unit."""
         if bool((self.state[link.target][new.target.long()] != FREE).any()):
             raise ValueError(f"{link.name}: a reserved unit never gains an ingoing connection")
-        concat = Connections.concat(self.connections[link.name], new)
-        position = concat.target.long() * self.size(link.source) + concat.source.long()
+        connections = Connections.concat(self.connections[link.name], new)
+        position = connections.target.long() * self.size(link.source) + connections.source.long()
         if len(torch.unique(position)) < len(position):
             raise ValueError(f"{link.name}: a connection has one owner")
-        self.connections[link.name] = concat
+        self.connections[link.name] = connections
 
     def reserve(self, layer: str, units: Tensor, task: int) -> None:
-        """Make units specific to a task, for good."""
+        """Reserve units for a task, permanently."""
         if bool((self.state[layer][units] != FREE).any()):
             raise ValueError(f"{layer}: only free units can be reserved")
         self.state[layer][units] = task
@@ -126,11 +129,11 @@ class Ledger:
         tensors = {f"state/{name}": state for name, state in self.state.items()}
         tensors |= {f"units/{key}": values for key, values in self.units.items()}
         for name, connections in self.connections.items():
-            tensors |= connections.tensors(f"links/{name}/")
+            tensors |= connections.to_tensors(f"links/{name}/")
         return tensors
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
+        """Restore what `tensors` returned."""
         self.state = {name: tensors[f"state/{name}"].clone() for name in self.state}
         self.units = {key: tensors[f"units/{key}"].clone() for key in self.units}
-        self.connections = {name: Connections.load(tensors, f"links/{name}/") for name in self.connections}
+        self.connections = {name: Connections.from_tensors(tensors, f"links/{name}/") for name in self.connections}

@@ -1,33 +1,36 @@
 """The pack: everything learned so far as one small dense network. Unused units are physically gone."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import CPU, Forward
+from spacenet.space.blueprint import CPU
 from spacenet.space.cut import Units, cut, marks, numbers, upstream
 from spacenet.space.ledger import Ledger
 
 
 @dataclass(frozen=True)
 class Pack:
-    """A network that predicts: all tasks' classifiers are back, and what cannot reach them is left out."""
+    """A function that predicts and the parameters it computes with, apart: so both can be moved, exported, measured."""
 
-    forward: Forward
-    units: Units
-    values: dict[str, Tensor]
+    forward: Callable[..., Tensor]
+    """(params, x) → one score for each class; that of a plain network also takes a `Hook`."""
+    params: dict[str, Tensor]
+    units: Units = field(default_factory=dict)
+    """The units that the layers of a plain network hold."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """One score for each class seen so far."""
-        with torch.no_grad():
-            return self.forward(self.values, x)
+        with torch.inference_mode():
+            return self.forward(self.params, x)
 
 
 def pack(ledger: Ledger, device: torch.device = CPU) -> Pack:
-    """Pack what the ledger holds, to predict on a device."""
+    """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them."""
     blueprint = ledger.blueprint
-    ends = {p.name: torch.arange(ledger.size(p.name)) for p in (blueprint.input, blueprint.output)}
+    ends = {layer.name: torch.arange(ledger.size(layer.name)) for layer in (blueprint.input, blueprint.output)}
     units = numbers(upstream(ledger, marks(ledger, ends)))
-    values = {name: value.to(device) for name, value in cut(ledger, units).items()}
-    return Pack(blueprint.forward, units, values)
+    params = {name: tensor.to(device) for name, tensor in cut(ledger, units).items()}
+    return Pack(blueprint.forward, params, units)

@@ -1,4 +1,4 @@
-"""Algorithm 4: the task's most important units become its own; no later task may lead a connection into them."""
+"""Algorithm 4: the task reserves its most important units; no later task may add connections into them."""
 
 from collections.abc import Mapping
 

@@ -3,17 +3,19 @@
 import torch
 from torch import Tensor
 
+from spacenet.space.ranking import largest, smallest
+
 
 def drop(importance: Tensor, fraction: float) -> Tensor:
-    """Which of the connections go: the given fraction with the smallest importance Ω (equation 4)."""
-    return importance.argsort(stable=True)[: int(fraction * len(importance))]
+    """Which connections to drop: the given fraction with the smallest importance Ω (equation 4)."""
+    return smallest(importance, int(fraction * len(importance)))
 
 
 def grow(source_importance: Tensor, target_importance: Tensor, taken: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Where new connections come: the open positions with the largest G = a_source · a_target (equation 6).
+    """Where to put new connections: the open positions with the largest G = a_source · a_target (equation 6).
 
-    `taken` has one truth value per (target, source). Returns the targets and the sources of the new connections.
+    `taken` marks (target, source) positions. Returns the targets and the sources of the new connections.
     """
     gain = torch.outer(target_importance, source_importance).masked_fill(taken, -1.0)
-    place = gain.flatten().argsort(descending=True, stable=True)[:count]
+    place = largest(gain.flatten(), count)
     return place // taken.shape[1], place % taken.shape[1]

@@ -1,5 +1,5 @@
-"""The network as it stood after a task: later tasks add connections and change the values of units that nobody has
-reserved, but what is looked at through a view never changes again."""
+"""The network as it was after a task: later tasks add connections and change the values of free units, but a view
+never changes again."""
 
 from collections.abc import Mapping
 
@@ -13,12 +13,12 @@ WHAT = "the first view of the network"
 
 
 def unit_values(ledger: Ledger) -> dict[str, Tensor]:
-    """What a view needs to keep: the values of all units. Connections have owners and never change by themselves."""
+    """What a view keeps: a copy of the values of all units. Connections have owners and never change."""
     return {key: values.clone() for key, values in ledger.units.items()}
 
 
 def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
-    """The ledger as it was after so many tasks; `units` is what `unit_values` gave then."""
+    """The ledger as it was after this many tasks; `units` is what `unit_values` returned then."""
     view = Ledger(ledger.blueprint)
     for layer in ledger.blueprint.layers:
         for key in layer.keys():
@@ -29,13 +29,13 @@ def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
 
 
 def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[str, Tensor]) -> None:
-    """Raise `ValueError` if `unit_values` could not have given this after so many tasks of so many classes."""
+    """Raise `ValueError` if `unit_values` cannot have returned this after this many tasks and classes."""
     blueprint = ledger.blueprint
     lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: classes}
     for layer in blueprint.hidden:
         lengths[layer.name] = next((units[key].numel() for key in layer.keys() if key in units), 0)
         if not layer.size <= lengths[layer.name] <= ledger.size(layer.name):
-            raise ValueError(f"{WHAT}: {layer.name} cannot have had so many units")
+            raise ValueError(f"{WHAT}: {layer.name} cannot have had {lengths[layer.name]} units")
     least = {key: kind.least for layer in blueprint.layers for key, kind in layer.keys().items()}
     shapes = {key: (lengths[layer.name],) for layer in blueprint.layers for key in layer.keys()}
     check_shapes(units, shapes, WHAT)
@@ -44,4 +44,4 @@ def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[s
         held = ledger.connections[link.name]
         seen = held[held.owner < tasks]
         if bool((seen.source >= lengths[link.source]).any() | (seen.target >= lengths[link.target]).any()):
-            raise ValueError(f"{WHAT}: {link.name} has a connection of a unit that was not there yet")
+            raise ValueError(f"{WHAT}: {link.name} has a connection of a unit that did not exist yet")

@@ -1,23 +1,26 @@
 """The workspace: the small dense network in which one task trains.
 
-It holds the task's selected units and those frozen units that lie between them. Frozen weights are a constant base;
-only the task's own connections are parameters, scattered into it at every step. So a frozen weight cannot change, and
-the cost of a step follows the units that are used, not the width of the network.
+It holds the task's selected units and those frozen units that lie between them. All its parameters are one vector of
+frozen numbers; the task's own ones, another vector, are scattered into it at every step. So a frozen weight cannot
+change, and the cost of a step follows the units that are used, not the width of the network.
 """
 
+import itertools
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from spacenet.space.assembly import Assembly, Layout
-from spacenet.space.blueprint import CPU, Hook, Link, Params
-from spacenet.space.cut import Units, block, downstream, inside, marks, numbers, sizes, upstream
+from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
+from spacenet.space.cut import Units, block, sizes
 from spacenet.space.frozen_inputs import FrozenInputs
-from spacenet.space.in_training import LinkInTraining, UnitsInTraining
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.opening import Layout, OpenLink, find_live_units
 from spacenet.space.rewiring import drop, grow
+from spacenet.utils.optimizers import Optimizer
 
 
 class Workspace:
@@ -33,184 +36,266 @@ class Workspace:
         masked_dense: bool = False,
         fixed: bool = True,
         device: torch.device = CPU,
+        layout: Layout | None = None,
     ) -> None:
         """Cut the workspace out of the ledger.
 
-        selection  the task's units
-        new        its connections
-        outputs    the output units that take part: the task's own, or all so far when old data is replayed
-        whole      hold every unit of the network instead of the live ones: the masked dense form, for comparison
-        fixed      inputs do not vary, so units that depend on frozen weights alone may stay outside as constants
-        device     where it computes; the ledger stays where it is
+        selection     the task's units
+        new           its connections
+        outputs       the output units that take part: the task's own, or all so far when old data is replayed
+        masked_dense  hold every unit of the network instead of the live ones, for comparison
+        fixed         inputs do not vary, so units that depend on frozen weights alone may stay outside
+        device        where it computes; the ledger stays on the CPU
+        layout        how parameters lie in memory; by default the fastest on the device
         """
         self.ledger, self.selection, self.device = ledger, selection, device
-        self.units, constant = self._live(outputs, masked_dense, fixed)
-        self.frozen_inputs = FrozenInputs(ledger, constant, self.units, device)
+        self.layout = layout or Layout.for_device(device, ledger.blueprint)
+        self.units, frozen = find_live_units(ledger, selection, outputs, masked_dense, fixed)
+        self.frozen_inputs = FrozenInputs(ledger, frozen, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
-        layout = Layout.for_device(device, ledger.blueprint)
-        size = sizes(ledger, self.units, layout.multiple)
-        links = ledger.blueprint.links
-        self.training = {link.name: self._open(link, new[link.name], size).to(device) for link in links}
-        self.layers = {
-            p.name: UnitsInTraining.open(p, ledger.units, self.units[p.name], self.selected[p.name], size[p.name]).to(
-                device
-            )
-            for p in ledger.blueprint.layers
+        """Places of the selected units in the workspace."""
+        self.sizes = sizes(ledger, self.units, self.layout.multiple)
+        """Units of each layer, with padding."""
+        self.links = {
+            link.name: OpenLink.open(ledger, link, new[link.name], self.units, self.sizes)
+            for link in ledger.blueprint.links
         }
-        frozen = {link.name: block(ledger, link, self.units, size) for link in links}
-        self.assembly = Assembly(self.training, frozen, list(self.layers.values()), device, layout)
+        self.statistics: dict[str, Tensor] = {}
+        """Running statistics of batch norm, which the forward pass updates."""
+        self.batch_stats: dict[str, Tensor] = {}
+        self._open_parameters()
+        self._derivative = _Derivative(self) if ledger.blueprint.derivative and device.type == "cpu" else None
 
-    def _live(self, outputs: Tensor, masked_dense: bool, fixed: bool) -> tuple[Units, Units]:
-        """The units that the workspace must hold, and the constant ones that feed them from outside."""
-        blueprint = self.ledger.blueprint
-        inputs = marks(self.ledger, {blueprint.input.name: torch.arange(self.ledger.size(blueprint.input.name))})
-        if masked_dense:
-            everything = {p.name: torch.arange(self.ledger.size(p.name)) for p in blueprint.layers}
-            return everything | {blueprint.output.name: outputs}, numbers(inputs)
-        selected = marks(self.ledger, self.selection)
-        ends = marks(self.ledger, self.selection | {blueprint.output.name: outputs})
-        needed = upstream(self.ledger, ends)
-        if not fixed:
-            return numbers(needed), numbers(inputs)
-        changing = downstream(self.ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
-        live = {name: needed[name] & changing[name] | ends[name] for name in needed}
-        constant = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
-        return numbers(live), numbers(constant)
+    def _open_parameters(self) -> None:
+        """Lay out the vector of all parameters and that of the task's own."""
+        links = self.links.values()
+        stored = {o.link.name: self.layout.store(block(self.ledger, o.link, self.units, self.sizes)) for o in links}
+        selected = {}
+        for layer in self.ledger.blueprint.layers:
+            chosen, size = self.selected[layer.name], self.sizes[layer.name]
+            live = self.units[layer.name]
+            for key, value in layer.keys().items():
+                numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
+                if value.trained:
+                    stored[key], selected[key] = numbers, chosen
+                else:
+                    self.statistics[key] = numbers.to(self.device)
+                    marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
+                    # Empty marks stand for all units, for which batch norm has a faster way.
+                    self.batch_stats[layer.name + BATCH_STATS] = (marks if len(chosen) < len(live) else marks[:0]).to(
+                        self.device
+                    )
+        self._shapes = {name: numbers.shape for name, numbers in stored.items()}
+        self._counts = [numbers.numel() for numbers in stored.values()]
+        own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
+        self._base = torch.cat([numbers.flatten() for numbers in stored.values()]).to(self.device)
+        self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
+        self._selected = list(selected.values())
+        self._place = self._places().to(self.device)
+        # Views of the task's own numbers, by link and by unit value.
+        parts = self._own.data.split([numbers.numel() for numbers in own])
+        views = [part.view(numbers.shape) for part, numbers in zip(parts, own, strict=True)]
+        self._weights = self._own.data[: sum(o.params.numel() for o in links)]
+        """Those of the task's own numbers that belong to connections; they come first."""
+        self._importance = torch.zeros_like(self._weights)
+        rows = self._importance.split([o.params.numel() for o in links])
+        for opened, view, importance in zip(links, views, rows, strict=False):
+            opened.params, opened.importance = view, importance.view(view.shape)
+        self.unit_params = dict(zip(selected, views[len(links) :], strict=True))
+        """The trained values of the selected units."""
 
-    def _open(self, link: Link, new: Connections, size: Mapping[str, int]) -> LinkInTraining:
-        targets, sources = size[link.target], size[link.source]
-        taken = torch.zeros(targets * sources, dtype=torch.bool)
-        taken[inside(self.ledger, link, self.units, sources)[0]] = True
-        target = torch.searchsorted(self.units[link.target], new.target.long())
-        source = torch.searchsorted(self.units[link.source], new.source.long())
-        return LinkInTraining(
-            link,
-            shape=(targets, sources),
-            taken=taken.view(targets, sources),
-            place=target * sources + source,
-            value=nn.Parameter(new.value.clone()),
-            importance=torch.zeros_like(new.value),
-            moved=torch.zeros(len(new), dtype=torch.bool),
-        )
+    def _places(self) -> Tensor:
+        """Where each of the task's own numbers lies in the vector of all parameters."""
+        places = [o.places(self.layout) for o in self.links.values()] + self._selected
+        starts = itertools.accumulate(self._counts[:-1], initial=0)
+        return torch.cat([start + place for start, place in zip(starts, places, strict=True)])
+
+    # One step
 
     def parameters(self) -> list[nn.Parameter]:
-        """What the task trains: its connections, and the unit values of its selected units."""
-        return self.assembly.own
+        """What the task trains, as one vector: its connections, and the unit values of its selected units."""
+        return [self._own]
 
-    def values(self, training: bool = True) -> dict[str, Tensor]:
-        """The network's numbers at this moment, frozen ones and the task's own together."""
-        values = self.assembly.values()
-        for part in self.layers.values():
-            values |= part.values(training)
-        return values
+    def params(self, training: bool = True) -> dict[str, Tensor]:
+        """The network's parameters at this moment, frozen ones and the task's own together."""
+        vector = self._base.index_copy(0, self._place, self._own)
+        params = self.split(vector)
+        return {**params, **self.statistics, **self.batch_stats} if training else {**params, **self.statistics}
+
+    def split(self, vector: Tensor) -> dict[str, Tensor]:
+        """A vector of all parameters by link and unit value."""
+        count = len(self.links)
+        weights, units = vector.split([sum(self._counts[:count]), sum(self._counts[count:])])
+        if torch.is_autocast_enabled(vector.device.type):  # all at once; each convolution would otherwise cast its own
+            weights = weights.to(torch.get_autocast_dtype(vector.device.type))
+        parts = [*weights.split(self._counts[:count]), *units.split(self._counts[count:])]
+        params = {}
+        for (name, shape), part in zip(self._shapes.items(), parts, strict=True):
+            numbers = part if len(shape) == 1 else part.view(shape)
+            params[name] = numbers.permute(0, 3, 1, 2) if self.layout.permutes(len(shape)) else numbers
+        return params
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        return self.ledger.blueprint.forward({**self.values(training), **precomputed}, x, hook)
+        if self._derivative is not None and training and hook is None and not torch.is_autocast_enabled("cpu"):
+            return self._derivative(x, precomputed)
+        return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
-    def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """One optimiser step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
-        links = self.training.values()
-        values, importance = [link.value.detach() for link in links], [link.importance for link in links]
-        before = [value.clone() for value in values]
+    def step(self, optimizer: Optimizer) -> None:
+        """One optimizer step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
+        gradient = self._own.grad
+        assert gradient is not None, "there was no backward pass"
+        before = self._weights.clone()
         optimizer.step()
-        # For all links at once, which a GPU does in a few kernels.
-        gain = torch._foreach_sub(values, before)
-        torch._foreach_mul_(gain, [link.gradient() for link in links])
-        torch._foreach_abs_(gain)
-        torch._foreach_add_(importance, gain)
+        gain = torch.sub(self._weights, before, out=before).mul_(gradient[: len(before)]).abs_()
+        self._importance.add_(gain)
+
+    # After an epoch
 
     def importance(self, layer: str) -> Tensor:
         """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones).
 
-        On the processor, where a sum has a fixed order.
+        On the CPU, where a sum has a fixed order.
         """
         total = torch.zeros(len(self.units[layer]))
         is_input = layer == self.ledger.blueprint.input.name
-        for training in self.training.values():
-            target, source = training.ends()
-            if is_input and training.link.source == layer:
-                total.index_add_(0, source, training.connection_importance())
-            elif training.link.target == layer:
-                total.index_add_(0, target, training.connection_importance())
+        for opened in self.links.values():
+            target, source = opened.ends()
+            if is_input and opened.link.source == layer:
+                total.index_add_(0, source, opened.connection_importance())
+            elif opened.link.target == layer:
+                total.index_add_(0, target, opened.connection_importance())
         return total[self.selected[layer]]
 
-    def rewire(self, fraction: float) -> dict[str, Tensor]:
-        """Move a fraction of the connections of every link but the classifier's (Algorithm 3).
+    def rewire(self, fraction: float, optimizer: Optimizer | None = None) -> dict[str, Tensor]:
+        """Move a fraction of the connections of every link but the classifier (Algorithm 3).
 
-        Returns which ones moved. They start at zero and with no history.
+        Returns which ones moved. They start at zero and with no history, in the optimizer too.
         """
-        moved = {}
-        for name, training in self.training.items():
-            link = training.link
-            if link.target == self.ledger.blueprint.output.name:
-                continue
-            place = training.place.cpu()
-            gone = drop(training.connection_importance(), fraction)
-            training.importance[gone] = 0.0
-            taken = training.taken.flatten().index_fill(0, place, True).index_fill_(0, place[gone], False)
-            targets, sources = self.selected[link.target], self.selected[link.source]
-            target, source = grow(
-                self.importance(link.source),
-                self.importance(link.target),
-                taken.view(training.shape)[targets][:, sources],
-                len(gone),
-            )
-            place[gone] = targets[target] * training.shape[1] + sources[source]
-            training.place.copy_(place)
-            training.value.data[gone] = 0.0
-            training.moved[gone] = True
-            moved[name] = gone
-        self.assembly.rewired()
+        self._base.index_fill_(0, self._place[: len(self._weights)], 0.0)
+        moved, rows, start = {}, [], 0
+        for name, opened in self.links.items():
+            if opened.link.target != self.ledger.blueprint.output.name:
+                moved[name] = gone = self._move(opened, fraction)
+                elements = math.prod(opened.link.kernel)
+                rows.append((start + gone[:, None] * elements + torch.arange(elements)).flatten())
+            start += opened.params.numel()
+        self._place.copy_(self._places())  # in place: a recorded step reads it there
+        if optimizer is not None and rows:
+            optimizer.reset(self._own, torch.cat(rows))
         return moved
 
-    def moved(self) -> float:
-        """The part of the task's connections, the classifier's apart, that lie elsewhere than in the beginning."""
+    def _move(self, opened: OpenLink, fraction: float) -> Tensor:
+        """Move a fraction of one link's connections; returns which."""
+        link, position = opened.link, opened.position
+        gone = drop(opened.connection_importance(), fraction)
+        opened.importance[gone] = 0.0
+        taken = opened.taken.flatten().index_fill(0, position, True).index_fill_(0, position[gone], False)
+        targets, sources = self.selected[link.target], self.selected[link.source]
+        target, source = grow(
+            self.importance(link.source),
+            self.importance(link.target),
+            taken.view(opened.shape)[targets][:, sources],
+            len(gone),
+        )
+        position[gone] = targets[target] * opened.shape[1] + sources[source]
+        opened.params[gone] = 0.0
+        opened.moved[gone] = True
+        return gone
+
+    def moved_fraction(self) -> float:
+        """The fraction of the task's connections, without the classifier, that have moved since allocation."""
         output = self.ledger.blueprint.output.name
-        moved = torch.cat([each.moved for each in self.training.values() if each.link.target != output])
+        moved = torch.cat([opened.moved for opened in self.links.values() if opened.link.target != output])
         return float(moved.float().mean()) if len(moved) else 0.0
 
+    # After the task, and for checkpoints
+
     def connections(self, task: int) -> dict[str, Connections]:
-        """The task's connections as they stand, in the network's own numbers."""
+        """The task's connections at this moment, in the network's own numbers."""
         result = {}
-        for name, training in self.training.items():
-            target, source = training.ends()
+        for name, opened in self.links.items():
+            target, source = opened.ends()
             result[name] = Connections(
-                self.units[training.link.source][source].int(),
-                self.units[training.link.target][target].int(),
+                self.units[opened.link.source][source].int(),
+                self.units[opened.link.target][target].int(),
                 torch.full((len(source),), task, dtype=torch.int16),
-                training.value.detach().cpu().clone(),
+                opened.params.cpu().clone(),
             )
         return result
+
+    def unit_values(self) -> dict[str, Tensor]:
+        """All values of the selected units."""
+        values = {key: params.cpu() for key, params in self.unit_params.items()}
+        for layer in self.ledger.blueprint.layers:
+            for key in [key for key in layer.keys() if key in self.statistics]:
+                values[key] = self.statistics[key].cpu()[self.selected[layer.name]]
+        return values
 
     def commit(self, task: int) -> None:
         """Enter what the task learned into the ledger, where it is frozen from now on."""
         for name, connections in self.connections(task).items():
-            self.ledger.add(self.training[name].link, connections)
-        for name, part in self.layers.items():
-            for key, values in part.of_selected().items():
-                self.ledger.units[key][self.selection[name]] = values
+            self.ledger.add(self.links[name].link, connections)
+        values = self.unit_values()
+        for layer in self.ledger.blueprint.layers:
+            for key in layer.keys():
+                self.ledger.units[key][self.selection[layer.name]] = values[key]
 
-    def tensors(self, task: int) -> dict[str, Tensor]:
+    def state(self, task: int) -> dict[str, Tensor]:
         """What a checkpoint in the middle of the task needs beyond the ledger."""
         tensors = {f"selection/{name}": chosen for name, chosen in self.selection.items()}
         for name, connections in self.connections(task).items():
-            tensors |= connections.tensors(f"links/{name}/")
-            tensors[f"importance/{name}"] = self.training[name].importance.cpu()
-            tensors[f"moved/{name}"] = self.training[name].moved
-        for part in self.layers.values():
-            tensors |= {f"units/{key}": values for key, values in part.of_selected().items()}
-        return tensors
+            tensors |= connections.to_tensors(f"links/{name}/")
+            tensors[f"importance/{name}"] = self.links[name].importance.cpu()
+            tensors[f"moved/{name}"] = self.links[name].moved
+        return tensors | {f"units/{key}": values for key, values in self.unit_values().items()}
 
     @classmethod
-    def reopened(cls, ledger: Ledger, tensors: Mapping[str, Tensor], **form: Any) -> "Workspace":
-        """The workspace that `tensors` was taken from; `form` is what else it was made with."""
-        selection = {p.name: tensors[f"selection/{p.name}"] for p in ledger.blueprint.layers}
-        new = {link.name: Connections.load(tensors, f"links/{link.name}/") for link in ledger.blueprint.links}
+    def reopen(cls, ledger: Ledger, state: Mapping[str, Tensor], **form: Any) -> "Workspace":
+        """The workspace that `state` was called on; `form` are the other arguments it was made with."""
+        blueprint = ledger.blueprint
+        selection = {layer.name: state[f"selection/{layer.name}"] for layer in blueprint.layers}
+        new = {link.name: Connections.from_tensors(state, f"links/{link.name}/") for link in blueprint.links}
         workspace = cls(ledger, selection, new, **form)
-        for name, training in workspace.training.items():
-            training.importance.copy_(tensors[f"importance/{name}"])
-            training.moved = tensors[f"moved/{name}"].clone()
-        for part in workspace.layers.values():
-            part.load({key: tensors[f"units/{key}"] for key in part.layer.keys()})
+        for name, opened in workspace.links.items():
+            opened.importance.copy_(state[f"importance/{name}"])
+            opened.moved = state[f"moved/{name}"].clone()
+        for key, params in workspace.unit_params.items():
+            params.copy_(state[f"units/{key}"])
+        for layer in blueprint.layers:
+            chosen = workspace.selected[layer.name].to(workspace.device)
+            for key in [key for key in layer.keys() if key in workspace.statistics]:
+                workspace.statistics[key].index_copy_(0, chosen, state[f"units/{key}"].to(workspace.device))
         return workspace
+
+
+class _Derivative:
+    """A workspace's network and its gradient as one operation of autograd, computed by the blueprint's `derivative`."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        derivative = workspace.ledger.blueprint.derivative
+        assert derivative is not None
+        self.derivative: Derivative = derivative
+        self.own, self.place, self.vector = workspace._own, workspace._place, workspace._base
+        self.params = workspace.split(self.vector)
+        self.gradient = torch.zeros_like(self.vector)
+        self.gradients = workspace.split(self.gradient)
+
+    def __call__(self, x: Tensor, precomputed: Params) -> Tensor:
+        output: Tensor = _Operation.apply(self.own, self, {**self.params, **precomputed}, x)
+        return output
+
+
+class _Operation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, network: _Derivative, params: Params, x: Tensor) -> Tensor:
+        network.vector.index_copy_(0, network.place, own)
+        output, ctx.activations = network.derivative.forward(params, x)
+        ctx.network, ctx.params = network, params
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        network: _Derivative = ctx.network
+        network.derivative.backward(ctx.params, ctx.activations, gradients[0], network.gradients)
+        return network.gradient.index_select(0, network.place), None, None, None

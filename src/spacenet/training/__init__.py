@@ -1,1 +1,1 @@
-"""The one training loop, and the files it leaves."""
+"""The training loop, one step of it, and the hardware it runs on."""

@@ -28,7 +28,7 @@ class Hardware:
 
     @property
     def leads(self) -> bool:
-        """Whether this process is the one that writes and talks."""
+        """Whether this process is the one that writes files and logs."""
         return self.fabric is None or self.fabric.global_rank == 0
 
     def autocast(self) -> AbstractContextManager[Any]:
@@ -39,19 +39,19 @@ class Hardware:
         return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
     def share(self, rows: Tensor) -> Tensor:
-        """This process's part of a batch. One too small to be shared goes to everybody: the mean is the same."""
+        """This process's part of a batch. A batch too small to share goes to all processes: the mean is the same."""
         if self.fabric is None or len(rows) < 2 * self.fabric.world_size:
             return rows
         parts = rows.tensor_split(int(self.fabric.world_size))
         return parts[int(self.fabric.global_rank)]
 
     def part(self, own: Tensor, rows: Tensor) -> float:
-        """What this process's mean over `own` counts in the mean over the batch; over all processes it adds up to 1."""
+        """The weight of this process's mean over `own` in the mean over the batch; the weights add up to 1."""
         world = 1 if self.fabric is None else int(self.fabric.world_size)
         return 1 / world if len(own) == len(rows) else len(own) / len(rows)
 
     def add_up(self, tensors: Iterable[Tensor], weight: float = 1.0) -> None:
-        """Replace each tensor by the sum over all processes of `weight` times theirs. The same bits come to all."""
+        """Replace each tensor by its sum over all processes, each times its `weight`. All get the same bits."""
         if self.fabric is None:
             return
         for tensor in tensors:
@@ -63,7 +63,7 @@ class Hardware:
             self.add_up(tensors, 1 / self.fabric.world_size)
 
     def describe(self) -> str:
-        """The hardware in words, for the record of a run."""
+        """A description for the record of a run."""
         threads = torch.get_num_threads()
         cpu = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else cpu
@@ -78,7 +78,7 @@ def find_hardware(settings: TrainingConfig) -> Hardware:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda":
         if not torch.cuda.is_available():
-            raise SettingsError(f"device: this machine has no GPU that torch {torch.__version__} can use; try cpu")
+            raise SettingsError(f"there is no GPU that torch {torch.__version__} can use; try cpu", setting="device")
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False
     return Hardware(torch.device(name), settings.precision)

@@ -1,4 +1,4 @@
-"""The training loop. There is one, for every method; it knows none of them by name."""
+"""The training loop, one for all methods."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.augmentation import CropAndFlip
@@ -15,12 +14,13 @@ from spacenet.errors import RunError
 from spacenet.methods.base import Method
 from spacenet.training.hardware import Hardware
 from spacenet.training.step import RecordedStep, Step
+from spacenet.utils.optimizers import SGD, Adam, Optimizer
 from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What happened in one epoch."""
+    """The figures of one epoch."""
 
     task: int
     epoch: int
@@ -32,10 +32,11 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Position:
-    """Where in a task a run stands; the method has loaded its state already."""
+    """Where in a task to continue; the method has loaded its state already."""
 
     epochs_done: int
     optimizer: Mapping[str, Tensor]
+    """What the optimizer's `state_tensors` returned."""
 
 
 def learn_task(
@@ -50,7 +51,8 @@ def learn_task(
 ) -> None:
     """Train a method on a task, from its beginning or from `start`.
 
-    `on_batch` is told the batches done and all batches of the task; `on_epoch` may save what it is given.
+    `on_batch` gets the number of batches done and that of the task, after every batch; `on_epoch` gets the figures and
+    the optimizer, after every epoch.
     """
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
@@ -59,51 +61,51 @@ def learn_task(
     else:
         method.resume_task(task, data)
     epochs = method.epochs(settings.epochs_of(task.index))
-    if not epochs:  # nothing is trained
+    if not epochs:
         method.end_task(task)
         return
     optimizer = make_optimizer(method, settings)
     if start is not None:
-        load_optimizer(optimizer, start.optimizer)
+        optimizer.load_state_tensors(start.optimizer)
     step = make_step(method, data, optimizer, hardware, augment)
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
-        set_rate(optimizer, settings.rate(epoch, epochs))
+        optimizer.learning_rate = settings.rate(epoch, epochs)
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
             on_batch(epoch * len(batches) + number, epochs * len(batches))
         hardware.average(method.statistics())
-        loss, right = step.figures()
-        method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
-        if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.param_groups[0]["params"]}:
-            optimizer = make_optimizer(method, settings)
-            step = make_step(method, data, optimizer, hardware, augment)
+        loss, accuracy = step.summarize()
         if not math.isfinite(loss):
             raise RunError(
                 f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}.",
                 cli="A smaller --learning-rate usually helps.",
                 python="A smaller learning_rate usually helps.",
             )
-        on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * right), optimizer)
+        method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
+        if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.parameters}:
+            optimizer = make_optimizer(method, settings)
+            step = make_step(method, data, optimizer, hardware, augment)
+        on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * accuracy), optimizer)
     if method.statistics():
-        _settle(step, task, epochs, settings)
+        _recalibrate(step, task, epochs, settings)
     method.end_task(task)
 
 
-def _settle(step: Step, task: Task, epochs: int, settings: TrainingConfig) -> None:
-    """Let batch norm's statistics follow the final weights."""
+def _recalibrate(step: Step, task: Task, epochs: int, settings: TrainingConfig) -> None:
+    """Update the running statistics of batch norm with the final weights."""
     for number in range(epochs, epochs + settings.bn_recalibration_epochs):
         for rows in _batches(step, task, number, settings):
-            step.settle(rows)
+            step.update_statistics(rows)
         step.hardware.average(step.method.statistics())
 
 
 def training_data(
     method: Method, task: Task, settings: TrainingConfig, hardware: Hardware
 ) -> tuple[Samples, CropAndFlip | None]:
-    """What the method is trained on, on the device, and how it varies."""
+    """What the method is trained on, on the device, and its augmentation."""
     data = method.training_data(task).to(hardware.device)
     if settings.augment == "none":
         return data, None
@@ -113,8 +115,8 @@ def training_data(
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingConfig) -> tuple[Tensor, ...]:
     """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone.
 
-    With batch norm, samples that do not fill a last batch wait for the next epoch: the statistics of a few samples are
-    a poor guide, and the last step of a task would follow them.
+    With batch norm, a last batch that is not full is left out: the statistics of a few samples are unreliable, and the
+    last step of a task would use them.
     """
     seed = step.method.seed
     order = torch.randperm(len(step.data), generator=generator(seed, "shuffle", task.index, epoch))
@@ -134,42 +136,8 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    """The optimiser. On a GPU a rate that changes lies there too, so that a recorded step sees it."""
-    parameters, decay = method.parameters(), settings.weight_decay
-    on_gpu, varies = any(parameter.is_cuda for parameter in parameters), settings.schedule != "constant"
-    first = settings.learning_rate
-    rate = torch.tensor(first, device=parameters[0].device) if on_gpu and varies else first
+    """The optimizer that the settings name, on the method's parameters."""
+    parameters, rate, decay = method.parameters(), settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adam":
-        # On a GPU its step counter must not leave it.
-        return torch.optim.Adam(parameters, rate, weight_decay=decay, capturable=on_gpu, fused=not on_gpu)
-    fused = True if on_gpu and varies else None
-    return torch.optim.SGD(parameters, rate, settings.momentum, weight_decay=decay, fused=fused)
-
-
-def set_rate(optimizer: Optimizer, rate: float) -> None:
-    """Go on with this step size."""
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)
-        else:
-            group["lr"] = rate
-
-
-def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
-    """The optimiser's history (momentum and the like) by parameter number and name."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"{number}/{name}": value
-        for number, values in state.items()
-        for name, value in values.items()
-        if value is not None
-    }
-
-
-def load_optimizer(optimizer: Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Take back what `optimizer_tensors` gave."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        number, name = key.split("/")
-        state.setdefault(int(number), {})[name] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        return Adam(parameters, rate, weight_decay=decay)
+    return SGD(parameters, rate, settings.momentum, decay)

@@ -2,12 +2,12 @@
 
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples
 from spacenet.methods.base import Batch, Method
 from spacenet.training.hardware import Hardware
+from spacenet.utils.optimizers import Optimizer
 
 WARM_UP = 3
 
@@ -20,52 +20,59 @@ class Step:
     ) -> None:
         self.method, self.data, self.optimizer = method, data, optimizer
         self.hardware, self.augment, self.parameters = hardware, augment, method.parameters()
-        self.loss, self.right = (torch.zeros((), device=hardware.device) for _ in range(2))
+        self.autocast = hardware.autocast()
+        self.channels_last = data.x.is_cuda and data.x.dim() == 4
+        self.loss, self.correct = (torch.zeros((), device=hardware.device) for _ in range(2))
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
-        own = self.hardware.share(rows)
-        self.seen += len(own)
-        self.compute(own, self.hardware.part(own, rows))
+        if self.hardware.fabric is None:
+            self.seen += len(rows)
+            self.compute(rows)
+        else:
+            own = self.hardware.share(rows)
+            self.seen += len(own)
+            self.compute(own, self.hardware.part(own, rows))
 
-    def compute(self, rows: Tensor, weight: float) -> None:
+    def compute(self, rows: Tensor, weight: float = 1.0) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""
         batch, output = self._forward(rows)
         loss = self.method.loss(output, batch)
-        for parameter in self.parameters:  # as zero_grad does, which takes its time
+        for parameter in self.parameters:
             parameter.grad = None
         loss.backward()
-        self.hardware.add_up((p.grad for p in self.parameters if p.grad is not None), weight)
+        if self.hardware.fabric is not None:
+            self.hardware.add_up((p.grad for p in self.parameters if p.grad is not None), weight)
         self.method.step(self.optimizer)
         self.loss += loss.detach() * len(rows)
-        right = output.detach().argmax(1) == self.method.target(batch)
-        self.right += right.sum() * (len(rows) / len(right))  # a method may show each sample in several forms
+        correct = (output.detach().argmax(1) == self.method.target(batch)).sum()
+        if len(output) != len(rows):  # a method may show each sample in several forms
+            correct = correct * (len(rows) / len(output))
+        self.correct += correct
 
-    def settle(self, rows: Tensor) -> None:
-        """Only what a forward pass changes by itself: batch norm's statistics."""
+    def update_statistics(self, rows: Tensor) -> None:
+        """Only update what a forward pass changes: the running statistics of batch norm."""
         with torch.no_grad():
             self._forward(self.hardware.share(rows))
 
     def _forward(self, rows: Tensor) -> tuple[Batch, Tensor]:
-        batch = self._pick(rows)
-        with self.hardware.autocast():
+        # index_select takes a fifth of the time of x[rows].
+        x = self.data.x.index_select(0, rows) if self.augment is None else self.augment(rows)
+        if self.channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
+        batch = Batch(x, self.data.y.index_select(0, rows), rows)
+        with self.autocast:
             return batch, self.method.forward(batch)
 
-    def _pick(self, rows: Tensor) -> Batch:
-        batch = Batch.pick(self.data, rows) if self.augment is None else Batch.made(self.augment(rows), self.data, rows)
-        if batch.x.is_cuda and batch.x.dim() == 4:
-            return Batch(batch.x.contiguous(memory_format=torch.channels_last), batch.y, batch.rows)
-        return batch
-
-    def figures(self) -> tuple[float, float]:
-        """Mean loss and part of right answers since the last call, over all processes. Waits for the device."""
+    def summarize(self) -> tuple[float, float]:
+        """Mean loss and accuracy (0 to 1) since the last call, over all processes. Waits for the device."""
         seen = torch.tensor(float(self.seen), device=self.hardware.device)
-        self.hardware.add_up([self.loss, self.right, seen])
-        loss, right = float(self.loss) / float(seen), float(self.right) / float(seen)
+        self.hardware.add_up([self.loss, self.correct, seen])
+        loss, accuracy = float(self.loss) / float(seen), float(self.correct) / float(seen)
         self.loss.zero_()
-        self.right.zero_()
+        self.correct.zero_()
         self.seen = 0
-        return loss, right
+        return loss, accuracy
 
 
 class RecordedStep(Step):
@@ -89,23 +96,23 @@ class RecordedStep(Step):
         self.rows.copy_(rows)
         if self.graph is None and self.warmed < WARM_UP:
             self.warmed += 1
-            self._beside(self.rows)
+            self._warm_up(self.rows)
             return
         if self.graph is None:
             self.graph = self._record(self.rows)
         self.graph.replay()
 
-    def _beside(self, rows: Tensor) -> None:
-        """The first steps go to a stream of their own, so that libraries set themselves up before the recording."""
+    def _warm_up(self, rows: Tensor) -> None:
+        """The first steps run on a stream of their own, so that libraries initialize before the recording."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            self.compute(rows, 1.0)
+            self.compute(rows)
         torch.cuda.current_stream().wait_stream(stream)
 
     def _record(self, rows: Tensor) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad()
         with torch.cuda.graph(graph):
-            self.compute(rows, 1.0)
+            self.compute(rows)
         return graph

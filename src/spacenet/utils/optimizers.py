@@ -1,3 +1,206 @@
-"""Optimizers."""
+"""SGD and Adam on a list of parameters.
 
-from torch.optim import Optimizer as Optimizer
+They give the same bits as torch.optim.SGD(...) and torch.optim.Adam(..., fused=True) on the CPU. Importing torch.optim,
+or making one of its optimizers, takes longer than training a small network.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from spacenet.errors import RunError
+
+
+class Optimizer(ABC):
+    """Updates parameters from their gradients; parameters without a gradient are left alone."""
+
+    def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, weight_decay: float = 0.0) -> None:
+        self.parameters, self.weight_decay = list(parameters), weight_decay
+        self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
+        """What is kept of each parameter's past gradients."""
+        self.on_gpu = any(parameter.is_cuda for parameter in self.parameters)
+        # On a GPU the rate lies there too, so that a recorded step reads its present value.
+        self._rate: float | Tensor = learning_rate
+        if self.on_gpu:
+            self._rate = torch.tensor(learning_rate, device=self.parameters[0].device)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate; it can be set."""
+        return float(self._rate)
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if isinstance(self._rate, Tensor):
+            self._rate.fill_(rate)
+        else:
+            self._rate = rate
+
+    def step(self) -> None:
+        """Update all parameters that have a gradient."""
+        parameters = [parameter for parameter in self.parameters if parameter.grad is not None]
+        if parameters:
+            with torch.no_grad():
+                self._update(parameters, [parameter.grad for parameter in parameters])  # type: ignore[misc]
+
+    @abstractmethod
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None: ...
+
+    @abstractmethod
+    def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """What `state` holds of a parameter at first; only shapes and devices matter where it is loaded."""
+
+    def zero_grad(self) -> None:
+        """Remove all gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    def reset(self, parameter: nn.Parameter | None = None, rows: Tensor | None = None) -> None:
+        """Forget the past of these rows of a parameter, of a whole parameter, or of all of them."""
+        if parameter is None:
+            self.state.clear()
+        elif rows is None:
+            self.state.pop(parameter, None)
+        else:
+            for history in self.state.get(parameter, {}).values():
+                if history.shape == parameter.shape:
+                    history.index_fill_(0, rows.to(history.device), 0.0)
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """The state as `index/name`, where `index` counts the parameters."""
+        return {
+            f"{index}/{name}": tensor
+            for index, parameter in enumerate(self.parameters)
+            for name, tensor in self.state.get(parameter, {}).items()
+        }
+
+    def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `state_tensors` returned; raise `RunError` if it is not of an optimizer like this one."""
+        state: dict[nn.Parameter, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            index, _, name = key.partition("/")
+            if not index.isdecimal() or int(index) >= len(self.parameters):
+                raise RunError(f"the saved state of the optimizer has {key!r}, and there is no such parameter")
+            parameter = self.parameters[int(index)]
+            like = self._initial(parameter).get(name)
+            if like is None or like.shape != tensor.shape:
+                expected = "nothing" if like is None else f"shape {tuple(like.shape)}"
+                raise RunError(
+                    f"the saved state of the optimizer does not fit: {key!r} has shape {tuple(tensor.shape)}, "
+                    f"expected {expected}"
+                )
+            state.setdefault(parameter, {})[name] = tensor.to(like.device, like.dtype, copy=True)
+        for parameter, kept in state.items():
+            missing = self._initial(parameter).keys() - kept.keys()
+            if missing:
+                raise RunError(f"the saved state of the optimizer is incomplete: {', '.join(sorted(missing))} missing")
+        self.state = state
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum and weight decay."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        learning_rate: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, learning_rate, weight_decay)
+        self.momentum = momentum
+
+    def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        return {"momentum": torch.zeros_like(parameter)} if self.momentum else {}
+
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+        if isinstance(self._rate, Tensor):
+            self._update_fused(parameters, gradients, self._rate)
+            return
+        if self.weight_decay:
+            gradients = list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
+        if self.momentum:
+            gradients = self._accumulate(parameters, gradients)
+        torch._foreach_add_(parameters, gradients, alpha=-self._rate)
+
+    def _update_fused(self, parameters: list[nn.Parameter], gradients: list[Tensor], rate: Tensor) -> None:
+        """The same on a GPU, in one kernel that reads the learning rate there."""
+        momenta = []
+        if self.momentum:
+            for parameter in parameters:
+                if parameter not in self.state:
+                    self.state[parameter] = self._initial(parameter)
+            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
+        torch._fused_sgd_(
+            parameters,
+            gradients,
+            momenta,
+            weight_decay=self.weight_decay,
+            momentum=self.momentum,
+            lr=rate,
+            dampening=0.0,
+            nesterov=False,
+            maximize=False,
+            is_first_step=False,
+        )
+
+    def _accumulate(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> list[Tensor]:
+        """Add the gradients to the momentum of each parameter; its first gradient is its first momentum."""
+        new = [parameter not in self.state for parameter in parameters]
+        if not any(new):
+            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
+            torch._foreach_mul_(momenta, self.momentum)
+            torch._foreach_add_(momenta, gradients)
+            return momenta
+        for parameter, gradient, is_new in zip(parameters, gradients, new, strict=True):
+            if is_new:
+                self.state[parameter] = {"momentum": gradient.clone()}
+            else:
+                self.state[parameter]["momentum"].mul_(self.momentum).add_(gradient)
+        return [self.state[parameter]["momentum"] for parameter in parameters]
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
+
+    def __init__(
+        self,
+        parameters: Sequence[nn.Parameter],
+        learning_rate: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(parameters, learning_rate, weight_decay)
+        self.betas, self.epsilon = betas, epsilon
+
+    def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        # The number of steps lies on the parameter's device, so that a recorded step counts.
+        steps = torch.zeros((), dtype=torch.float32, device=parameter.device)
+        return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
+
+    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+        for parameter in parameters:
+            if parameter not in self.state:
+                self.state[parameter] = self._initial(parameter)
+        means, squares, steps = (
+            [self.state[parameter][name] for parameter in parameters] for name in ("mean", "square", "steps")
+        )
+        torch._foreach_add_(steps, 1)
+        torch._fused_adam_(
+            parameters,
+            gradients,
+            means,
+            squares,
+            [],
+            steps,
+            lr=self._rate,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            weight_decay=self.weight_decay,
+            eps=self.epsilon,
+            amsgrad=False,
+            maximize=False,
+        )

@@ -1,4 +1,4 @@
-"""Balanced classifiers: tasks speak alike, and within a task nothing changes."""
+"""Balanced classifiers: tasks become comparable, and the order within a task does not change."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.model.export import FORMATS, export
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.space.predictor import Predictor
-from tests.methods.support import learn, make, small_stream
+from tests.methods.support import copy_state, learn, make, small_stream
 from tests.model.forging import Change, forged, put, replaced
 from tests.model.support import blobs, model
 
@@ -41,7 +41,7 @@ def samples() -> Tensor:
 
 
 def test_weights_of_all_tasks_are_as_long_as_the_mean() -> None:
-    found = Balance("weights").applied(PLAIN, WEIGHTS, TASKS)  # mean lengths 4 and 6
+    found = Balance("weights").apply(PLAIN, WEIGHTS, TASKS)  # mean lengths 4 and 6
     assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6])
     assert found.values[SHIFT].tolist() == [0, 0, 0, 0]
     assert found(torch.tensor([[3.0, -5.0, 5.0, 11.0]])).tolist()[0] == pytest.approx([5, -5, 5, 10])
@@ -50,49 +50,49 @@ def test_weights_of_all_tasks_are_as_long_as_the_mean() -> None:
 def test_kernels_count_whole_and_a_task_without_weights_stays_as_it_is() -> None:
     kernels = torch.stack([WEIGHTS, torch.zeros(4, 2)], 2)
     assert torch.equal(
-        Balance("weights").applied(PLAIN, kernels, TASKS).values[SCALE],
-        Balance("weights").applied(PLAIN, WEIGHTS, TASKS).values[SCALE],
+        Balance("weights").apply(PLAIN, kernels, TASKS).values[SCALE],
+        Balance("weights").apply(PLAIN, WEIGHTS, TASKS).values[SCALE],
     )
     silent = torch.cat([WEIGHTS, torch.zeros(1, 2)])
-    found = Balance("weights").applied(PLAIN, silent, [*TASKS, range(4, 5)])
+    found = Balance("weights").apply(PLAIN, silent, [*TASKS, range(4, 5)])
     assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_scores_of_the_right_classes_are_spread_alike() -> None:
     balance = Balance("logits")
-    balance.note(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, std 2
-    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, std 3
+    balance.record(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, std 2
+    balance.record(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, std 3
     assert (balance.mean.tolist(), balance.std.tolist()) == ([6, 4], [2, 3])
-    found = balance.applied(PLAIN, WEIGHTS, TASKS)  # both become mean 5, std 2.5
+    found = balance.apply(PLAIN, WEIGHTS, TASKS)  # both become mean 5, std 2.5
     assert found(torch.tensor([[3.0, 7.0, 0.0, 6.0]])).tolist()[0] == pytest.approx([2.5, 7.5, 2.5, 7.5])
 
 
 def test_scores_without_a_spread_are_shifted_only() -> None:
     balance = Balance("logits")
-    balance.note(torch.tensor([[4.0, 0.0]]), torch.tensor([0]))
-    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))
-    found = balance.applied(PLAIN, WEIGHTS, TASKS)
+    balance.record(torch.tensor([[4.0, 0.0]]), torch.tensor([0]))
+    balance.record(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))
+    found = balance.apply(PLAIN, WEIGHTS, TASKS)
     assert found.values[SCALE].tolist() == [1, 1, 1, 1]
     assert found.values[SHIFT].tolist() == [0, 0, 0, 0]  # both means are 4
 
 
 def test_outputs_of_a_task_still_being_learned_stay_as_they_are() -> None:
-    found = Balance("weights").applied(PLAIN, torch.cat([WEIGHTS, 9 * WEIGHTS[:1]]), TASKS)
+    found = Balance("weights").apply(PLAIN, torch.cat([WEIGHTS, 9 * WEIGHTS[:1]]), TASKS)
     assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_without_balance_the_network_answers_as_it_is() -> None:
-    assert Balance("none").applied(PLAIN, WEIGHTS, TASKS) is PLAIN
+    assert Balance("none").apply(PLAIN, WEIGHTS, TASKS) is PLAIN
     method = learned("none")
-    assert method.predictor().values.keys() == method.packed().values.keys()
-    assert torch.equal(method.predict(samples()), method.packed()(samples()))
-    assert method.extra() == {}
+    assert method.predictor().values.keys() == method.pack().values.keys()
+    assert torch.equal(method.predict(samples()), method.pack()(samples()))
+    assert method.extra_state() == {}
 
 
 @both
 def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
     plain, method, x = learned("none"), learned(kind), samples()
-    assert all(torch.equal(a, b) for a, b in zip(plain.network().values(), method.network().values(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True))
     before, after = plain.predict(x), method.predict(x)
     assert not torch.allclose(before, after)
     for classes in method.classes:
@@ -106,12 +106,12 @@ def test_after_balancing_all_tasks_have_the_same_length_of_weights() -> None:
     squares = torch.zeros(6).index_add(0, held.target.long(), held.value.square())
     length = (squares.sqrt() * scale).view(3, 2).mean(1)
     assert length.tolist() == pytest.approx([float(squares.sqrt().mean())] * 3)
-    assert method.extra() == {}
+    assert method.extra_state() == {}
 
 
 def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
     method, task = learned("logits", 2), small_stream()[1]
-    right = method.packed()(task.train.x).gather(1, task.train.y[:, None])
+    right = method.pack()(task.train.x).gather(1, task.train.y[:, None])
     assert float(method.balance.mean[1]) == pytest.approx(float(right.mean()))
     assert float(method.balance.std[1]) == pytest.approx(float(right.std(correction=0)))
     first = learned("logits", 1).balance
@@ -123,21 +123,20 @@ def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
 def test_it_goes_on_from_what_was_saved_with_the_same_bits(kind: Kind) -> None:
     whole, begun = learned(kind), learned(kind, 2)
     again = make(SpaceNet, SPACE | {"balance": kind})
-    again.tasks_learned, again.classes = 2, list(begun.classes)
-    again.load_model({name: tensor.clone() for name, tensor in begun.model().items()})
+    again.load_state(copy_state(begun))
     assert torch.equal(again.predict(samples()), begun.predict(samples()))
     learn(again, [small_stream()[2]])
     assert torch.equal(again.predict(samples()), whole.predict(samples()))
-    assert all(torch.equal(tensor, again.model()[name]) for name, tensor in whole.model().items())
+    assert all(torch.equal(tensor, again.state()[name]) for name, tensor in whole.state().items())
 
 
 @both
-@pytest.mark.parametrize("replay", ["samples", "summaries"])
+@pytest.mark.parametrize("replay", ["samples", "statistics"])
 def test_rehearsal_keeps_it_beside_its_own(kind: Kind, replay: str) -> None:
     method = learned(kind, 2, SpaceNetRehearsal, replay=replay, replay_components=1, replay_directions=2)
-    extra = method.extra()
+    extra = method.extra_state()
     assert ("balance/mean" in extra) == (kind == "logits")
-    assert ("low" in extra) == (replay == "summaries")
+    assert ("low" in extra) == (replay == "statistics")
     method.check_extra(extra, (8,))
     with pytest.raises(ValueError, match=r"unknown content \(other/x\)"):
         method.check_extra({**extra, "other/x": torch.zeros(1)}, (8,))
@@ -178,5 +177,5 @@ def test_a_file_holds_no_balance_that_is_not_asked_for() -> None:
 
 
 def test_densities_tell_tasks_apart_without_it() -> None:
-    with pytest.raises(SettingsError, match="balance: in spacenet-density densities tell the tasks apart"):
+    with pytest.raises(SettingsError, match="balance: class densities, not scores, decide between tasks"):
         SpaceNetDensity.Settings(balance="weights")

@@ -63,7 +63,7 @@ def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connec
     method.ledger = ledger_before(run, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
-    return method.allocation(Task(task, labels, range(first, first + len(labels)), _NoData()))
+    return method.allocate(Task(task, labels, range(first, first + len(labels)), _NoData()))
 
 
 def ledger_before(run: RunData, task: int) -> Ledger:

@@ -1,7 +1,7 @@
-"""Batch norm of units of which only some are fresh, in one pass each on a GPU.
+"""Batch norm on a GPU where only some units use the batch's statistics, in one pass each way.
 
-The kernels are those of torch's synchronised batch norm, which leaves open where the statistics come from: here from
-the batch for fresh units and from the past for the others. Only fresh units' statistics pass gradients on.
+The kernels are those of torch's synchronized batch norm, which take the statistics as arguments: here those of the
+batch for the marked units and the stored ones for the others. Only the batch's statistics pass gradients on.
 """
 
 from collections.abc import Callable
@@ -10,23 +10,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spacenet.nets import batch_norm
+from spacenet.space import operations
 
 
-class PartlyFresh(torch.autograd.Function):
-    """(h, scale, shift, running mean, running variance, which are fresh) → normalised h; the running ones change."""
+class NormalizePartly(torch.autograd.Function):
+    """(h, scale, shift, running mean, running variance, marks) → normalized h; the running statistics change."""
 
     @staticmethod
     def forward(
         ctx: Any, h: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, var: Tensor, uses_batch_stats: Tensor
     ) -> Tensor:
-        batch_mean, batch_factor = torch.batch_norm_stats(h, batch_norm.EPSILON)
-        batch_var = batch_factor.pow(-2) - batch_norm.EPSILON
-        batch_norm.update(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1])
+        batch_mean, batch_factor = torch.batch_norm_stats(h, operations.EPSILON)
+        batch_var = batch_factor.pow(-2) - operations.EPSILON
+        operations.update_statistics(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1])
         used_mean = torch.where(uses_batch_stats, batch_mean, mean)
-        factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + batch_norm.EPSILON))
+        factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + operations.EPSILON))
         ctx.save_for_backward(h, scale, used_mean, factor, uses_batch_stats)
-        out: Tensor = torch.batch_norm_elemt(h, scale, shift, used_mean, factor, batch_norm.EPSILON)
+        out: Tensor = torch.batch_norm_elemt(h, scale, shift, used_mean, factor, operations.EPSILON)
         return out
 
     @staticmethod
@@ -44,4 +44,4 @@ class PartlyFresh(torch.autograd.Function):
         return of_h, of_scale, of_shift, None, None, None
 
 
-partly_fresh: Callable[..., Tensor] = PartlyFresh.apply
+normalize_partly: Callable[..., Tensor] = NormalizePartly.apply

@@ -1,19 +1,17 @@
-"""Reading data sets: IDX, scikit-learn's digits, and npz files that are not what they should be."""
+"""The user's own npz files, and those that are not what they should be."""
 
 import contextlib
 import io
-import os
 import pickle
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from spacenet.data.npz import load_npz, read_arrays
 
-from spacenet.data import npz, readers
-from spacenet.data.formats import read_idx
-from spacenet.data.wheels import idx_bytes
+from spacenet.data import npy as npy_files
+from spacenet.data.npy import read_arrays
+from spacenet.data.user_data import load_npz
 from spacenet.errors import DataError
 
 RNG = np.random.default_rng(0)
@@ -32,79 +30,6 @@ def arrays(**changes: object) -> dict[str, object]:
 def save(path: Path, **changes: object) -> Path:
     np.savez_compressed(path, **arrays(**changes))  # type: ignore[arg-type]
     return path
-
-
-def test_idx_round_trip() -> None:
-    array = RNG.integers(0, 256, (5, 3, 2), dtype=np.uint8)
-    read = read_idx(idx_bytes(array), "here")
-    assert np.array_equal(read, array)
-    assert read.flags.writeable
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "not an IDX file"),
-        (b"\0\0\x0d\1\0\0\0\0", "not an IDX file"),
-        (b"\0\0\x08\3\0\0\0\1", "ends within its header"),
-        (b"\0\0\x08\1\0\0\0\5abc", r"says \(5,\) but holds 3"),
-        (b"\0\0\x08\4" + b"\0\1\0\0" * 4, "but holds 0"),
-    ],
-)
-def test_idx_that_is_none(content: bytes, reason: str) -> None:
-    with pytest.raises(DataError, match=f"here: .*{reason}"):
-        read_idx(content, "here")
-
-
-def test_digits() -> None:
-    data = readers.load_dataset("digits")
-    known = readers.DATASETS["digits"]
-    assert (len(data.x_train), len(data.x_test), data.x_train.shape[1:]) == (known.train, known.test, known.shape)
-    assert data.x_train.dtype == np.uint8
-    assert data.x_train.max() == 16
-    assert data.scale == 1 / 16
-    assert data.y_train.dtype == np.int64
-    assert data.labels == list(range(10))
-    assert data.mean is None
-    for label in range(10):
-        total = (data.y_train == label).sum() + (data.y_test == label).sum()
-        assert (data.y_test == label).sum() == total // 5
-
-
-def test_an_unknown_name() -> None:
-    with pytest.raises(DataError, match="'nothing'.*digits, mnist, fashion-mnist, cifar-10, cifar-100, cifar-10-100"):
-        readers.load_dataset("nothing")
-
-
-def test_the_list_says_where_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SPACENET_DATA", raising=False)
-    monkeypatch.setenv("SPACENET_CACHE", str(tmp_path / "cache"))
-    broken = tmp_path / "data" / "mnist" / "train-images-idx3-ubyte.gz"
-    broken.parent.mkdir(parents=True)
-    broken.write_bytes(b"nonsense")
-    lines = {line.name: line for line in readers.list_datasets(tmp_path / "data")}
-    assert list(lines) == list(readers.DATASETS)
-    assert lines["digits"].status == "comes with scikit-learn"
-    mnist = lines["mnist"]
-    assert mnist.where is None
-    assert mnist.status == "not here; `spacenet data fetch mnist`"
-    assert (mnist.classes, mnist.train, mnist.test, mnist.shape) == (10, 60000, 10000, (28, 28))
-    (problem,) = mnist.problems
-    assert str(broken) in problem
-
-
-@pytest.mark.skipif(not os.environ.get("SPACENET_DATA"), reason="SPACENET_DATA names no folder with the real MNIST")
-@pytest.mark.parametrize("name", ["mnist", "fashion-mnist"])
-def test_the_real_data(name: str) -> None:
-    if readers.DATASETS[name].find(None).where is None:
-        pytest.skip(f"SPACENET_DATA has no {name}")
-    data = readers.load_dataset(name)
-    known = readers.DATASETS[name]
-    assert (len(data.x_train), len(data.x_test), data.x_train.shape[1:]) == (known.train, known.test, known.shape)
-    assert data.labels == list(range(known.classes))
-    assert data.y_train.dtype == np.int64
-    assert data.mean == pytest.approx(float(data.x_train.mean()) * data.scale, abs=1e-3)
-    assert data.std == pytest.approx(float(data.x_train.std()) * data.scale, abs=1e-3)
 
 
 def test_npz_of_bytes(tmp_path: Path) -> None:
@@ -137,7 +62,7 @@ def bad_float(value: float) -> np.ndarray:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"y_test": None}, "lacks y_test; it holds x_test, x_train, y_train"),
+        ({"y_test": None}, "has no y_test; it holds x_test, x_train, y_train"),
         ({"x_train": np.array([[1], [1, 2]], dtype=object)}, "x_train is an object array"),
         ({"y_train": np.array([None] * 6)}, "y_train is an object array"),
         ({"x_train": bad_float(np.nan)}, "x_train has NaN or infinite values in 1 of its 6 samples.*row 4"),
@@ -194,14 +119,14 @@ def write_members(path: Path, **changes: bytes) -> Path:
 )
 def test_npz_with_a_made_up_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
     path = write_members(tmp_path / "bad.npz", x_train=member(np.zeros((6, 4, 4), np.uint8), shape=shape))
-    with pytest.raises(DataError, match="x_train says .*the file is damaged"):
+    with pytest.raises(DataError, match="x_train claims to hold .*the file is damaged"):
         load_npz(path)
 
 
 def test_npz_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_members(tmp_path / "bad.npz", x_train=member(np.zeros((6, 1000, 1000), np.uint8)))
     assert path.stat().st_size < 20_000
-    monkeypatch.setattr(npz, "MAX_BYTES", 1_000_000)
+    monkeypatch.setattr(npy_files, "MAX_BYTES", 1_000_000)
     monkeypatch.setattr(np, "load", lambda *args, **kwargs: pytest.fail("the bomb was opened"))
     with pytest.raises(DataError, match="its arrays would take .* GiB in memory"):
         load_npz(path)
@@ -217,7 +142,7 @@ def test_npz_damaged_within(tmp_path: Path) -> None:
     raw = bytearray(path.read_bytes())
     raw[200] ^= 0xFF
     path.write_bytes(raw)
-    with pytest.raises(DataError, match="damaged|holds"):
+    with pytest.raises(DataError, match="damaged|has "):
         load_npz(path)
 
 
@@ -239,7 +164,7 @@ def test_other_arrays_from_an_archive(tmp_path: Path) -> None:
     assert list(read) == ["x", "y", "x_test"]  # and z is not even looked at
     assert np.array_equal(read["x"], x)
     assert np.array_equal(read["y"], y)
-    with pytest.raises(DataError, match=r"lacks x_train, y_train; it holds x, x_test, y, z: .*x_train=…, y_train=…\)"):
+    with pytest.raises(DataError, match=r"has no x_train, y_train; it holds x, x_test, y, z: .*x_train=…, y_train=…\)"):
         read_arrays(path, ("x_train", "y_train"))
     with pytest.raises(DataError, match=f"^{path}: z is an object array"):
         read_arrays(path, ("x", "z"))

@@ -1,7 +1,6 @@
-"""Streams of colour images: normalization by channel, and how the CIFAR streams are cut."""
+"""Streams by name: how they are split, and how more of them are registered."""
 
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +8,15 @@ import pytest
 import torch
 
 from spacenet.config.model import PreprocessingConfig
-from spacenet.data import readers
+from spacenet.config.stream import StreamConfig
+from spacenet.data import datasets
 from spacenet.data.dataset import Dataset
-from spacenet.data.files import FILE_SETS
+from spacenet.data.datasets import KnownDataset
 from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream, register_stream
 from spacenet.data.streams import stream as make_stream
+from spacenet.errors import SettingsError
+from spacenet.registry import STREAMS
 
 MEAN, STD = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
 
@@ -26,18 +29,19 @@ def images(name: str = "images", classes: int = 4) -> Dataset:
     return Dataset(name, x_train, train, x_test, test, 1 / 255, MEAN, STD)
 
 
+@dataclass(frozen=True)
+class FakeDataset(KnownDataset):
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        return images(self.name, self.classes)
+
+
 @pytest.fixture
-def fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Small data sets under the names of the two CIFARs."""
-    for name in ("cifar-10", "cifar-100"):
-
-        def load(folder: Path | None, name: str = name) -> Dataset:
-            return images(name, FILE_SETS[name].classes)
-
-        monkeypatch.setitem(readers.DATASETS, name, replace(readers.DATASETS[name], load=load))
-    readers.load_dataset.cache_clear()
-    yield
-    readers.load_dataset.cache_clear()
+def fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small data sets under the names of the two CIFARs and of their combination."""
+    first, second = FakeDataset("cifar-10", 10, 0, 0, ()), FakeDataset("cifar-100", 100, 0, 0, ())
+    monkeypatch.setattr(datasets, "CIFAR_10", first)
+    monkeypatch.setattr(datasets, "CIFAR_100", second)
+    monkeypatch.setattr(datasets, "CIFAR_10_100", replace(datasets.CIFAR_10_100, first=first, second=second))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -73,7 +77,7 @@ def test_one_constant_may_be_by_channel_and_the_other_not(
 @pytest.mark.parametrize(
     ("name", "tasks", "size"), [("split-cifar-10", 5, 2), ("icifar-100", 5, 20), ("cifar-10-100", 6, 10)]
 )
-def test_the_default_cuts(name: str, tasks: int, size: int) -> None:
+def test_the_default_tasks(name: str, tasks: int, size: int) -> None:
     stream = make_stream(name)
     assert [task.labels for task in stream] == [tuple(range(i * size, (i + 1) * size)) for i in range(tasks)]
     assert stream.input_shape == (3, 4, 5)
@@ -94,7 +98,7 @@ def test_cifar_10_comes_first_and_gives_the_constants() -> None:
 
 @pytest.mark.usefixtures("fakes")
 @pytest.mark.parametrize("name", ["split-cifar-10", "icifar-100", "cifar-10-100"])
-def test_they_are_cut_anew_like_any_other(name: str) -> None:
+def test_the_tasks_can_be_chosen(name: str) -> None:
     classes = len(make_stream(name).labels)
     thirds = make_stream(name, classes_per_task=3, shuffle_classes=1)
     assert [len(task.labels) for task in thirds[:-1]] == [3] * (len(thirds) - 1)
@@ -104,3 +108,43 @@ def test_they_are_cut_anew_like_any_other(name: str) -> None:
     assert [task.labels for task in named] == [(9, 0), (5,)]
     held = make_stream(name, validation=0.2)
     assert (len(held.dataset.x_train), len(held.dataset.x_test)) == (8 * classes, 2 * classes)
+
+
+def test_tasks_as_sequences_are_those_of_the_text() -> None:
+    by_text, by_labels = make_stream("split-digits", tasks="0,9/5"), make_stream("split-digits", tasks=[[0, 9], [5]])
+    assert by_text.task_labels == by_labels.task_labels == ((0, 9), (5,))
+    assert by_text.config == by_labels.config == StreamConfig(tasks="0,9/5")
+    with pytest.raises(SettingsError, match="comma or a slash"):
+        make_stream("split-digits", tasks=[["a,b"]])
+
+
+def test_a_stream_can_be_made_again_from_its_configuration() -> None:
+    stream = make_stream("split-digits", classes_per_task=3, shuffle_classes=5, validation=0.2)
+    for part in (stream, stream[:2], stream[1:]):
+        again = build_stream(part.config)
+        assert again.task_labels == part.task_labels
+        assert torch.equal(again[0].test.x, part[0].test.x)
+
+
+def test_a_misspelled_name() -> None:
+    with pytest.raises(SettingsError, match="unknown stream 'split-minst', did you mean 'split-mnist'"):
+        make_stream("split-minst")
+
+
+def test_registered_streams() -> None:
+    try:
+        register_stream("halves", "digits", classes_per_task=5)
+        register_stream("halves", "digits", classes_per_task=5)
+        assert len(make_stream("halves")) == 2
+        register_stream("halves", "digits", classes_per_task=4)  # the cell of a notebook, edited and run again
+        assert len(make_stream("halves")) == 3
+        with pytest.raises(SettingsError, match="already a stream named 'halves'"):
+            register_stream("halves", "mnist")
+    finally:
+        STREAMS.unregister("halves")
+    with pytest.raises(SettingsError, match="already a stream named 'split-digits'"):
+        register_stream("split-digits", "digits", 5)
+    with pytest.raises(SettingsError, match="unknown data set 'digit', did you mean 'digits'"):
+        register_stream("halves", "digit")
+    with pytest.raises(SettingsError, match="classes_per_task: 0 is out of range"):
+        register_stream("halves", "digits", classes_per_task=0)

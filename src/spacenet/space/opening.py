@@ -1,0 +1,103 @@
+"""Opening a workspace: which units it holds, how its parameters lie in memory, and where the task's own lie in them."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from spacenet.space.blueprint import Blueprint, Link
+from spacenet.space.cut import Units, downstream, inside, marks, numbers, upstream
+from spacenet.space.ledger import Connections, Ledger
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How parameters lie in memory. The network computes the same function with any layout."""
+
+    multiple: int = 1
+    """Hidden layers are padded to a multiple of this, with units that have no connections."""
+    channels_last: bool = False
+    """Whether the weights of convolutions are stored with their sources last."""
+
+    @classmethod
+    def for_device(cls, device: torch.device, blueprint: Blueprint) -> "Layout":
+        """The fastest layout on a device."""
+        return cls(8, channels_last=True) if device.type == "cuda" and blueprint.convolves else cls()
+
+    def permutes(self, dimensions: int) -> bool:
+        """Whether a weight with this many dimensions is stored with its sources last."""
+        return self.channels_last and dimensions == 4
+
+    def store(self, weight: Tensor) -> Tensor:
+        """The weight, (targets, sources, *kernel), as it is stored."""
+        return weight.permute(0, 2, 3, 1) if self.permutes(weight.dim()) else weight
+
+
+@dataclass
+class OpenLink:
+    """One link of a workspace: the task's own connections, and where they lie in the block of its weights."""
+
+    link: Link
+    shape: tuple[int, int]  # targets, sources
+    taken: Tensor  # (targets, sources): owned by an earlier task
+    position: Tensor  # (m,) where the task's connections lie in the block
+    params: Tensor  # (m, *kernel) their weights; a view of the workspace's own parameters
+    importance: Tensor  # (m, *kernel) Ω of equation 4; a view of the workspace's importance
+    moved: Tensor  # (m,) whether it was ever dropped and grown elsewhere
+
+    @classmethod
+    def open(cls, ledger: Ledger, link: Link, new: Connections, units: Units, sizes: dict[str, int]) -> "OpenLink":
+        """The link with the task's new connections, between the units of the workspace."""
+        targets, sources = sizes[link.target], sizes[link.source]
+        taken = torch.zeros(targets * sources, dtype=torch.bool)
+        taken[inside(ledger, link, units, sources)[0]] = True
+        target = torch.searchsorted(units[link.target], new.target.long())
+        source = torch.searchsorted(units[link.source], new.source.long())
+        return cls(
+            link,
+            shape=(targets, sources),
+            taken=taken.view(targets, sources),
+            position=target * sources + source,
+            params=new.value,
+            importance=torch.zeros_like(new.value),
+            moved=torch.zeros(len(new), dtype=torch.bool),
+        )
+
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Targets and sources of the task's connections, as places in the block."""
+        return self.position // self.shape[1], self.position % self.shape[1]
+
+    def connection_importance(self) -> Tensor:
+        """Each connection's importance: a kernel's is the sum over its elements. On the CPU."""
+        importance = self.importance.cpu()
+        return importance if importance.dim() == 1 else importance.flatten(1).sum(1)
+
+    def places(self, layout: Layout) -> Tensor:
+        """Where each number of the task's connections lies in the stored block."""
+        elements = math.prod(self.link.kernel)
+        element = torch.arange(elements)
+        if layout.permutes(len(self.link.kernel) + 2):
+            target, source = self.ends()
+            return ((target[:, None] * elements + element) * self.shape[1] + source[:, None]).flatten()
+        return (self.position[:, None] * elements + element).flatten()
+
+
+def find_live_units(
+    ledger: Ledger, selection: Units, outputs: Tensor, masked_dense: bool, fixed: bool
+) -> tuple[Units, Units]:
+    """The units that a workspace must hold, and the frozen ones outside that feed them (with the inputs)."""
+    blueprint = ledger.blueprint
+    inputs = marks(ledger, {blueprint.input.name: torch.arange(ledger.size(blueprint.input.name))})
+    if masked_dense:
+        everything = {layer.name: torch.arange(ledger.size(layer.name)) for layer in blueprint.layers}
+        return everything | {blueprint.output.name: outputs}, numbers(inputs)
+    selected = marks(ledger, selection)
+    ends = marks(ledger, selection | {blueprint.output.name: outputs})
+    needed = upstream(ledger, ends)
+    if not fixed:
+        return numbers(needed), numbers(inputs)
+    changing = downstream(ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
+    live = {name: needed[name] & changing[name] | ends[name] for name in needed}
+    frozen = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
+    return numbers(live), numbers(frozen)

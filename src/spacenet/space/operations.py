@@ -1,0 +1,73 @@
+"""The operations that forward functions are written with: sending activations over a link, and batch norm."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Hook, Link, Params, UnitValue
+
+MOMENTUM = 0.1
+EPSILON = 1e-5
+
+
+def as_images(x: Tensor) -> Tensor:
+    """(n, c, h, w), also from images without channels."""
+    return x if x.dim() == 4 else x.unsqueeze(1)
+
+
+def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
+    """Send `h` over a link. Every forward function calls this for each of its links."""
+    if hook is not None:
+        hook(link.name, h)
+    weight = params[link.name]
+    if len(link.kernel) == 2:
+        out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
+    else:
+        out = F.linear(h.flatten(1), weight.flatten(1))
+    precomputed = params.get(link.name + PRECOMPUTED)
+    return out if precomputed is None else out + precomputed
+
+
+def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:
+    """The unit values of one batch norm; a layer that is normalized at several places has several."""
+    return (
+        UnitValue(f"{name}.scale", 1.0),
+        UnitValue(f"{name}.shift"),
+        UnitValue(f"{name}.mean", trained=False),
+        UnitValue(f"{name}.var", 1.0, trained=False, least=0.0),
+    )
+
+
+def normalize(params: Params, layer: str, h: Tensor, name: str = "norm") -> Tensor:
+    """Batch norm whose values belong to the unit: scale, shift and running statistics are frozen with it.
+
+    In training, the units that `BATCH_STATS` marks use the batch's statistics and update their own. All others use
+    their stored statistics, in training too: a frozen unit's function must not depend on the batch.
+    """
+    scale, shift, mean, var = (params[f"{layer}.{name}.{part}"] for part in ("scale", "shift", "mean", "var"))
+    uses_batch_stats = params.get(layer + BATCH_STATS)
+    count = h.numel() // max(1, h.shape[1])
+    # Empty marks stand for all units. The variance of a single number is unknown.
+    if uses_batch_stats is None or not len(uses_batch_stats) or count < 2:
+        training = uses_batch_stats is not None and count > 1
+        return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=MOMENTUM, eps=EPSILON)
+    if h.is_cuda:
+        from spacenet.space.batch_norm_cuda import normalize_partly
+
+        return normalize_partly(h, scale, shift, mean, var, uses_batch_stats)
+    others = [0, *range(2, h.dim())]
+    batch_var, batch_mean = torch.var_mean(h.float(), others, correction=0)
+    update_statistics(mean, var, batch_mean.detach(), batch_var.detach(), uses_batch_stats, count)
+    used_mean = torch.where(uses_batch_stats, batch_mean, mean)
+    factor = scale * torch.rsqrt(torch.where(uses_batch_stats, batch_var, var) + EPSILON)
+    shape = (1, -1, *([1] * (h.dim() - 2)))
+    return (h * factor.view(shape) + (shift - used_mean * factor).view(shape)).to(h.dtype)
+
+
+def update_statistics(
+    mean: Tensor, var: Tensor, batch_mean: Tensor, batch_var: Tensor, uses_batch_stats: Tensor, count: int
+) -> None:
+    """Update the running statistics of the marked units, in place."""
+    rate = MOMENTUM * uses_batch_stats
+    mean.lerp_(batch_mean, rate)
+    var.lerp_(batch_var * (count / (count - 1)), rate)
