@@ -140,7 +140,7 @@ def made_up_model(tasks_left: int = 2, *, image: bool = True) -> Model:
             ledger.reserve(name, torch.arange(task * RESERVED, (task + 1) * RESERVED), task)
 
     def build(blueprint: Blueprint | None = None) -> Any:
-        return SimpleNamespace(ledger=None, plan=SimpleNamespace(carry_out=lambda ledger, task: None), allocation=lay)
+        return SimpleNamespace(ledger=None, plan=SimpleNamespace(carry_out=lambda ledger, task: None), allocate=lay)
 
     def lay(task: Any) -> Any:
         again = np.random.default_rng(7)

@@ -73,14 +73,14 @@ def test_the_repeated_allocation_is_that_of_the_run(
     method: str, over: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[Units, dict[str, Connections]]] = []
-    allocation = SparseMethod.allocation
+    allocate = SparseMethod.allocate
 
     def allocate_and_note(self: SparseMethod, task: Task) -> tuple[Units, dict[str, Connections]]:
-        seen.append(allocation(self, task))
+        seen.append(allocate(self, task))
         return seen[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(SparseMethod, "allocation", allocate_and_note)
+        patch.setattr(SparseMethod, "allocate", allocate_and_note)
         run = learn(method, **over)
     assert len(seen) == 3
     if over is GROWING:
