@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from spacenet.utils.text import printable
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, Group
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 LATEX = str.maketrans(
     {
@@ -62,23 +63,21 @@ class Table:
         return self.align[:count].ljust(count, "r")
 
     def split(self, width: int) -> list["Table"]:
-        """The table, or where it is wider than a terminal, several with the same first columns.
+        """The table, or if it is wider than this, several with the same first column and without notes.
 
-        Text wraps, so that only numbers can make a table too wide. Notes go with the last part.
+        Text wraps, so that only numbers can make a table too wide.
         """
         align = self.alignment
         texts = len(align) - len(align.lstrip("l"))
         if "r" not in align or "l" in align[texts:] or _rich_width(self) <= width:
             return [self]
-        parts: list[list[int]] = []
+        parts = [list(range(texts))]
         for column in range(texts, len(align)):
-            if parts and _rich_width(self._select([*range(texts), *parts[-1], column])) <= width:
-                parts[-1].append(column)
-            else:
-                parts.append([column])
-        tables = [replace(self._select([*range(texts), *part]), notes=()) for part in parts]
-        tables[1:] = [replace(table, title=f"{self.title} (continued)") for table in tables[1:]]
-        return [*tables[:-1], replace(tables[-1], notes=self.notes)]
+            if _rich_width(self._select([*parts[-1], column])) > width and len(parts[-1]) > 1:
+                parts.append([0])
+            parts[-1].append(column)
+        first, *others = (self._select(part) for part in parts)
+        return [first, *(replace(table, title=f"{self.title} (continued)") for table in others)]
 
     def _select(self, columns: Sequence[int]) -> "Table":
         return replace(
@@ -86,17 +85,11 @@ class Table:
             columns=[self.columns[column] for column in columns] if self.columns else (),
             rows=[[row[column] for column in columns] for row in self.rows],
             align="".join(self.alignment[column] for column in columns),
+            notes=(),
         )
 
-    def to_rich(self, width: int = UNLIMITED) -> "Group":
-        """For a terminal of this width. `rich.print(table)` does the same for the terminal at hand."""
-        from rich.console import Group
-        from rich.text import Text
-
-        notes = [Text(printable(note), style="dim") for note in self.notes]
-        return Group(*(part._rich() for part in self.split(width)), *notes)
-
-    def _rich(self) -> "RichTable":
+    def to_rich(self) -> "RichTable":
+        """For a terminal, in one piece and without notes; `rich.print(table)` adds notes, and splits it if needed."""
         from rich import box
         from rich.table import Table as RichTable
         from rich.text import Text  # cells are text, not markup
@@ -117,8 +110,11 @@ class Table:
             drawn.add_row(*(Text(printable(cell)) for cell in row))
         return drawn
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["Group"]:
-        yield self.to_rich(options.max_width)
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RichTable | Text]":
+        from rich.text import Text
+
+        yield from (part.to_rich() for part in self.split(options.max_width))
+        yield from (Text(printable(note), style="dim") for note in self.notes)
 
     def to_text(self, width: int = UNLIMITED) -> str:
         """Plain text, for a terminal of this width."""
@@ -126,7 +122,7 @@ class Table:
 
         console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False, force_jupyter=False)
         with console.capture() as captured:
-            console.print(self.to_rich(width), highlight=False)
+            console.print(self)
         return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
 
     def to_markdown(self) -> str:
@@ -188,4 +184,4 @@ def _rich_width(table: Table) -> int:
     """Columns of a terminal that the table takes if nothing wraps."""
     from rich.console import Console
 
-    return Console(width=UNLIMITED).measure(table._rich()).maximum
+    return Console(width=UNLIMITED).measure(table.to_rich()).maximum

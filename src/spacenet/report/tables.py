@@ -1,6 +1,5 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "comparison_table",
-    "comparison_values",
     "confusion_table",
     "datasets_table",
     "inspection_tables",
@@ -35,6 +33,8 @@ MAX_LABELS = 20
 """Labels that are listed; of more only the first ones."""
 REPRESENTATIONS = {"edges": "edges of images", "features": "features of the first task"}
 METRIC_NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
+MAX_TRIALS = 10
+"""Trials of a search that are shown."""
 MANY_TASKS = 100
 """A forecast of how many more tasks fit goes no further."""
 COMPARISON_LEGEND = (
@@ -149,18 +149,11 @@ def comparison_table(data: "ComparisonData") -> Table:
     return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
 
 
-def comparison_values(data: "ComparisonData") -> Table:
-    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
-    lines: list[dict[str, str]] = []
-    for row in data.rows:
-        line: dict[str, str] = {}
-        for name, value in dataclasses.asdict(row).items():
-            if isinstance(value, dict):
-                line |= {name: str(value["mean"]), f"{name}_std": str(value["std"])}
-            else:
-                line[name] = "" if value is None else str(value)
-        lines.append(line)
-    return Table(data.stream, list(lines[0]) if lines else [], [list(line.values()) for line in lines], "ll")
+def sweep_table(trials: "Sequence[Trial]") -> Table:
+    """The best trials of a search, the best first."""
+    scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
+    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
+    return Table(f"The best of {plural(len(trials), 'trial')}", ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -250,7 +243,8 @@ def capacity_text(tasks_left: int | None) -> str:
         return "this method can only continue with all old data"
     if tasks_left == 0:
         return "no room for another task like the last one"
-    return f"room for {tasks_left}{' or more' if tasks_left == MANY_TASKS else ''} more {_tasks(tasks_left)}"
+    least = "at least " if tasks_left == MANY_TASKS else ""
+    return f"room for {least}{tasks_left} more {'task' if tasks_left == 1 else 'tasks'} like the last one"
 
 
 def class_memory_text(memory: "ClassMemory") -> str:
@@ -326,10 +320,6 @@ def _training_text(settings: Mapping[str, Any]) -> str:
 
 def _stored(samples: int) -> str:
     return f"with {plural(samples, 'stored sample')}" if samples else "no stored samples"
-
-
-def _tasks(count: int) -> str:
-    return "task like the last one" if count == 1 else "tasks like the last one"
 
 
 def _shape_text(shape: Sequence[int]) -> str:

@@ -129,14 +129,13 @@ def _draw_bars(data: ByTaskData) -> "Figure":
     if not all("\n" in name for name in names):  # classes under all tasks or under none
         names = [name.partition("\n")[0] for name in names]
     axes.set_xticks(places, [*names, "average"])
-    axes.set_xlabel("" if few else "task")
     axes.set_ylim(0, 105)
     axes.tick_params(axis="x", length=0)
     axes.set_ylabel("accuracy in % after the last task")
     axes.grid(axis="y")
     axes.set_axisbelow(True)
     over_seeds = "over seeds; at the average: " if data.over_seeds is not None else "of the average "
-    axes.set_xlabel(f"{axes.get_xlabel()} (error bars: standard deviation {over_seeds}over tasks)".strip())
+    axes.set_xlabel(f"{'' if few else 'task; '}error bars: standard deviation {over_seeds}over tasks")
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=methods, columnspacing=1.2, handletextpad=0.4, borderpad=0
     )
