@@ -29,8 +29,8 @@ from benchmarks.clients import Asked, ask_on
 from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
 from spacenet.config.presets import preset
-from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.data.datasets import MNIST
+from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import RunError
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import load_model, save_model
