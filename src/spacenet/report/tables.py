@@ -190,12 +190,6 @@ def _comparison_notes(rows: "Sequence[Row]") -> list[str]:
 # Data sets and models
 
 
-def sweep_table(trials: "Sequence[Trial]", shown: int = 10) -> Table:
-    """The best trials of a search."""
-    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in trials[:shown]]
-    return Table(f"The best of {len(trials)} trials (held-out data)", ["trial", "ACC %", "settings"], rows, "lrl")
-
-
 def datasets_table(listings: Sequence[Listing]) -> Table:
     """The data sets that are known by name, and where they are."""
     rows = [
