@@ -29,8 +29,8 @@ from benchmarks.clients import Asked, ask_on
 from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
 from spacenet.config.presets import preset
+from spacenet.data.datasets import MNIST
 from spacenet.data.preprocessing import Array, NormalizationSpec
-from spacenet.data.readers import DATASETS
 from spacenet.errors import RunError
 from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import load_model, save_model
@@ -98,7 +98,7 @@ def _new_model(*, tiny: bool) -> Model:
     else:
         config = preset(STREAM, "spacenet", {})
     assert isinstance(config.options, SparseSettings)
-    shape = DATASETS["mnist"].shape
+    shape = MNIST.shape
     recipe = Recipe(config.method, config.seed, config.net, config.training, config.options, shape)
     model = Model(recipe, NormalizationSpec(1 / 255))
     for task in range(5):

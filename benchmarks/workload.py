@@ -14,8 +14,8 @@ import torch
 from benchmarks.command import load
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
-from spacenet.data.readers import DATASETS
-from spacenet.data.sources import DATA_VARIABLE
+from spacenet.data.datasets import MNIST
+from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.nets import NetConfig
 from spacenet.option_types import Flag, OptionalPath
@@ -70,7 +70,7 @@ def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Wor
 
     If MNIST is nowhere on this machine, random numbers of the same shape take its place: no download enters a figure.
     """
-    known = DATASETS["mnist"]
+    known = MNIST
     named = data_dir or os.environ.get(DATA_VARIABLE)
     folder = Path(named).expanduser().resolve() if named else None
     data: dict[str, object] = {"data_dir": folder}

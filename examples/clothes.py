@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import spacenet
-from spacenet.data.readers import load_dataset
+from spacenet.data.datasets import load_dataset
 from spacenet.errors import SpacenetError
 
 NAMES = ("T-shirt", "trousers", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot")

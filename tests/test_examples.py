@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import spacenet
-from spacenet.data.sources import DATA_VARIABLE
+from spacenet.data.fetch import DATA_VARIABLE
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

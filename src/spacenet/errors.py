@@ -1,8 +1,10 @@
 """Errors whose message is meant for the person at the keyboard: what was wrong, where, and what to do.
 
-The message states the fact. What to do about it depends on where one is: `cli` says it for the command line, `python` for
-Python. `str(error)` is the message with Python's remedy; the command line prints `error.for_cli()`.
+The message states the fact. What to do about it depends on where one is: `cli` says it for the command line, `python`
+for Python. `str(error)` is the message with Python's remedy; the command line prints `error.for_cli()`.
 """
+
+from typing import Any
 
 
 class SpacenetError(Exception):
@@ -55,9 +57,13 @@ class ModelFileError(SpacenetError):
 
 
 class SpaceFull(SpacenetError):
-    """The network has no room for the next task. What was learned before is untouched."""
+    """The network has no room for the next task. What was learned before is untouched.
+
+    `layer` is the layer that is full; `result` is what a run had learned by then, if the error comes from one.
+    """
 
     exit_code = 1
+    result: Any = None
 
     def __init__(self, message: str, layer: str, *, cli: str = "", python: str = "") -> None:
         super().__init__(message, cli=cli, python=python)

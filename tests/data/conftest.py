@@ -1,4 +1,4 @@
-"""Fixtures: a fake data set in the table, a server on the loopback interface, a network that must not be asked."""
+"""Fixtures: the files of a fake data set, a server on the loopback interface, a network that must not be asked."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -8,25 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.data import sources
-from spacenet.data.files import (
-    FILE_SETS,
-    FileSet,
-)
-from tests.data.support import SHAPE, Handler, files
+from spacenet.data import fetch
+from spacenet.data.files import FileSet
+from tests.data.support import Handler, files
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., FileSet]:
-    """Puts a data set `tiny` into the table, with the sources that the test wants, and an empty cache."""
-    monkeypatch.delenv(sources.DATA_VARIABLE, raising=False)
-    monkeypatch.setenv(sources.CACHE_VARIABLE, str(tmp_path / "cache"))
+    """Makes the file set of a data set `tiny`, with the sources that the test wants; the cache is empty."""
+    monkeypatch.delenv(fetch.DATA_VARIABLE, raising=False)
+    monkeypatch.setenv(fetch.CACHE_VARIABLE, str(tmp_path / "cache"))
 
     def make(**changes: object) -> FileSet:
-        entry = FileSet("tiny", 10, 3, 2, SHAPE, 0.1, 0.3, files(), folders=("tiny", "TINY/raw"))
-        entry = replace(entry, **changes)  # type: ignore[arg-type]
-        monkeypatch.setitem(FILE_SETS, "tiny", entry)
-        return entry
+        return replace(FileSet("tiny", files(), folders=("tiny", "TINY/raw")), **changes)  # type: ignore[arg-type]
 
     return make
 
@@ -36,9 +30,9 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("the network was asked")
 
-    monkeypatch.setattr(sources, "read_mirror", refuse)
-    monkeypatch.setattr(sources, "read_archive", refuse)
-    monkeypatch.setattr(sources, "read_wheel", refuse)
+    monkeypatch.setattr(fetch, "read_mirror", refuse)
+    monkeypatch.setattr(fetch, "read_archive", refuse)
+    monkeypatch.setattr(fetch, "read_wheel", refuse)
 
 
 @pytest.fixture

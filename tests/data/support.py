@@ -8,23 +8,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from spacenet.data import wheels
-from spacenet.data.files import (
-    TEST_IMAGES,
-    TEST_LABELS,
-    TRAIN_IMAGES,
-    TRAIN_LABELS,
-    DataFile,
-)
+from spacenet.data.files import TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, DataFile
+from spacenet.data.formats import encode_idx
 
 SHAPE = (2, 2)
 TRAIN = np.arange(15, dtype=np.uint8).reshape(3, 5) * 17
 TEST = np.array([[1, 0, 255, 10, 99], [0, 100, 9, 1, 0]], dtype=np.uint8)
 CONTENTS = {
-    TRAIN_IMAGES: wheels.idx_bytes(TRAIN[:, 1:].reshape(-1, *SHAPE)),
-    TRAIN_LABELS: wheels.idx_bytes(TRAIN[:, 0]),
-    TEST_IMAGES: wheels.idx_bytes(TEST[:, 1:].reshape(-1, *SHAPE)),
-    TEST_LABELS: wheels.idx_bytes(TEST[:, 0]),
+    TRAIN_IMAGES: encode_idx(TRAIN[:, 1:].reshape(-1, *SHAPE)),
+    TRAIN_LABELS: encode_idx(TRAIN[:, 0]),
+    TEST_IMAGES: encode_idx(TEST[:, 1:].reshape(-1, *SHAPE)),
+    TEST_LABELS: encode_idx(TEST[:, 0]),
 }
 PACKED = {f"{name}.gz": gzip.compress(content) for name, content in CONTENTS.items()}
 CORRUPT = {

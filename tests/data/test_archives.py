@@ -1,7 +1,6 @@
 """Files out of a tar.gz: what comes of it, and of archives made to do harm."""
 
 import gzip
-import hashlib
 import io
 import tarfile
 import tracemalloc
@@ -11,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.data import archives, sources
-from spacenet.data.files import Archive, DataFile, FileSet
-from spacenet.data.storage import Piece, Unusable
+from spacenet.data import datasets, download, fetch
+from spacenet.data.files import Archive, DataFile, FileProblem, FileSet, VerifiedFile
 from spacenet.errors import DataError
 from tests.data.support import CONTENTS, PACKED, Handler, files, fill, left_in
 
@@ -45,11 +43,11 @@ def tar(members: Iterable[Member]) -> bytes:
 def read(tmp_path: Path, raw: bytes, limit: int = 100_000) -> tuple[dict[str, bytes], list[str]]:
     path = tmp_path / "archive"
     path.write_bytes(raw)
-    results = list(archives.read_tar(path, FOLDER, files(), limit))
+    results = list(download.read_tar(path, FOLDER, files(), limit))
     assert left_in(tmp_path) == ["archive"]
-    pieces = {result.file.name: result.content for result in results if isinstance(result, Piece)}
-    assert all(result.broken for result in results if isinstance(result, Unusable))
-    return pieces, [str(result) for result in results if isinstance(result, Unusable)]
+    pieces = {result.file.name: result.content for result in results if isinstance(result, VerifiedFile)}
+    assert all(result.broken for result in results if isinstance(result, FileProblem))
+    return pieces, [str(result) for result in results if isinstance(result, FileProblem)]
 
 
 @pytest.fixture
@@ -67,43 +65,44 @@ def archived(tiny: Callable[..., FileSet], server: str) -> Callable[[bytes], Fil
 def test_fetch_takes_the_files_and_caches_them(
     archived: Callable[[bytes], FileSet], tmp_path: Path, pack: Callable[[bytes], bytes]
 ) -> None:
-    archived(pack(tar([member(FOLDER, type=tarfile.DIRTYPE), *whole(), member(f"{FOLDER}/readme.html", b"<html>")])))
-    fetched = sources.fetch("tiny")
+    file_set = archived(
+        pack(tar([member(FOLDER, type=tarfile.DIRTYPE), *whole(), member(f"{FOLDER}/readme.html", b"<html>")]))
+    )
+    fetched = fetch.fetch_files(file_set)
     assert fetched.downloaded == tuple(CONTENTS)
     assert fetched.where.endswith("/tiny.tar.gz")
     assert left_in(tmp_path) == sorted(PACKED)
-    assert sources.locate("tiny").contents == CONTENTS
+    assert fetch.load_files(file_set).contents == CONTENTS
     assert Handler.requests == ["/tiny.tar.gz"]
 
 
 def test_only_what_is_missing_is_stored(archived: Callable[[bytes], FileSet], tmp_path: Path) -> None:
-    archived(gzip.compress(tar(whole())))
+    file_set = archived(gzip.compress(tar(whole())))
     (fill(tmp_path / "cache" / "data" / "tiny") / f"{FIRST}.gz").write_bytes(b"broken")
-    assert sources.fetch("tiny").downloaded == (FIRST,)
-    assert sources.locate("tiny", download=False).contents == CONTENTS
+    assert fetch.fetch_files(file_set).downloaded == (FIRST,)
+    assert fetch.load_files(file_set).contents == CONTENTS
 
 
-def test_a_bad_archive_falls_through(archived: Callable[[bytes], FileSet], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_archive_falls_through(archived: Callable[[bytes], FileSet], caplog: pytest.LogCaptureFixture) -> None:
     wrong = bytes(len(CONTENTS[FIRST]))
-    entry = archived(gzip.compress(tar([member(f"{FOLDER}/{FIRST}", wrong), *whole(REST)])))
+    file_set = archived(gzip.compress(tar([member(f"{FOLDER}/{FIRST}", wrong), *whole(REST)])))
     with pytest.raises(DataError) as error:
-        sources.fetch("tiny")
+        fetch.fetch_files(file_set)
     assert f"/tiny.tar.gz: {FOLDER}/{FIRST}: checksum does not match" in str(error.value)
-    assert "1 of its 4 files are nowhere to be had. Tried" in str(error.value)
-    assert f"Get {FIRST} elsewhere, put them into DIR/{entry.folders[0]}/" in str(error.value)
-    assert "checksum does not match" in capsys.readouterr().err
+    assert "1 of 4 files could not be found or downloaded. Tried" in str(error.value)
+    assert f"Put {FIRST} into DIR/{file_set.folders[0]}/" in str(error.value)
+    assert "checksum does not match" in caplog.text
 
 
 def test_the_next_source_gives_the_rest(tiny: Callable[..., FileSet], server: str, tmp_path: Path) -> None:
     Handler.archives["/tiny.tar.gz"] = gzip.compress(tar(whole(REST)))
     archive = Archive(f"{server}/tiny.tar.gz", FOLDER)
-    entry = tiny(mirrors=(f"{server}/gone/",), archive=archive)
-    found = sources.search("tiny")
+    file_set = tiny(mirrors=(f"{server}/gone/",), archive=archive)
+    found = fetch.search(file_set)
     assert set(found.contents) == set(REST)
-    assert f"{archive.url}: no {FOLDER}/{FIRST} found in it" in found.failures
-    tiny(mirrors=(f"{server}/good/",), archive=archive)
-    assert sources.locate("tiny").downloaded == [FIRST]
-    assert entry.archive == archive
+    assert f"{archive.url}: has no {FOLDER}/{FIRST}" in found.problems
+    file_set = tiny(mirrors=(f"{server}/good/",), archive=archive)
+    assert fetch.load_files(file_set).downloaded == [FIRST]
 
 
 def test_an_answer_without_end_and_none_at_all(
@@ -112,13 +111,13 @@ def test_an_answer_without_end_and_none_at_all(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    monkeypatch.setattr(archives, "OVERHEAD", 1000)
-    entry = archived(bytes(100_000))
-    with pytest.raises(DataError, match="tiny.tar.gz: unreadable: sends more than the file should hold"):
-        sources.fetch("tiny")
-    assert entry.archive is not None
-    gone = replace(entry.archive, url=entry.archive.url.replace("tiny.tar.gz", "gone/tiny.tar.gz"))
-    (reason,) = archives.read_archive(entry, gone, entry.files)
+    monkeypatch.setattr(download, "ARCHIVE_OVERHEAD", 1000)
+    file_set = archived(bytes(100_000))
+    with pytest.raises(DataError, match="tiny.tar.gz: the server sends more than the file should have"):
+        fetch.fetch_files(file_set)
+    assert file_set.archive is not None
+    gone = replace(file_set.archive, url=file_set.archive.url.replace("tiny.tar.gz", "gone/tiny.tar.gz"))
+    (reason,) = download.read_archive(file_set, gone, file_set.files)
     assert str(reason) == "the server answers 404 Not Found"
     assert left_in(tmp_path) == []
     assert list(scratch.iterdir()) == []
@@ -132,7 +131,7 @@ def test_names_must_be_exact(tmp_path: Path, name: str) -> None:
     odd = member(name, CONTENTS[FIRST])
     pieces, reasons = read(tmp_path, gzip.compress(tar([odd, *whole(REST)])))
     assert set(pieces) == set(REST)
-    assert reasons == [f"no {FOLDER}/{FIRST} found in it"]
+    assert reasons == [f"has no {FOLDER}/{FIRST}"]
     assert read(tmp_path, gzip.compress(tar([odd, *whole()]))) == (CONTENTS, [])
 
 
@@ -161,7 +160,7 @@ def test_the_first_of_two_members_is_the_one(tmp_path: Path) -> None:
     assert read(tmp_path, gzip.compress(tar([*whole(), other]))) == (CONTENTS, [])
     pieces, reasons = read(tmp_path, gzip.compress(tar([other, *whole()])))
     assert set(pieces) == set(REST)
-    assert reasons == [f"{FOLDER}/{FIRST}: unreadable: holds 5 bytes instead of {len(CONTENTS[FIRST])}"]
+    assert reasons == [f"{FOLDER}/{FIRST}: has 5 bytes instead of {len(CONTENTS[FIRST])}"]
 
 
 @pytest.mark.parametrize("size", [10**9, 2**70, -1, -512])
@@ -172,8 +171,8 @@ def test_sizes_that_are_made_up(tmp_path: Path, size: int, name: str, kind: byte
     pieces, reasons = read(tmp_path, gzip.compress(tar([*whole(REST), odd, *whole([FIRST])])))
     assert set(pieces) == set(REST)
     # Some versions of Python refuse a negative size themselves, and take it for the end of the archive.
-    assert reasons in (["unreadable: holds more than it should"], [f"no {FOLDER}/{FIRST} found in it"])
-    assert size < 0 or reasons[0].startswith("unreadable")
+    assert reasons in (["the archive has more content than it should"], [f"has no {FOLDER}/{FIRST}"])
+    assert size < 0 or reasons[0].startswith("the archive has more")
 
 
 def bomb(kind: bytes) -> bytes:
@@ -187,14 +186,14 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, kind: bytes) -> None:
     pieces, reasons = read(tmp_path, raw)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (pieces, reasons) == ({}, ["unreadable: holds more than it should"])
+    assert (pieces, reasons) == ({}, ["the archive has more content than it should"])
     # Not even one copy of the filler, which tarfile would make of an extended header.
     assert peak < 45_000_000
 
 
 def test_members_without_end(tmp_path: Path) -> None:
     raw = gzip.compress(tar([*(member(f"empty-{number}") for number in range(1100)), *whole()]))
-    assert read(tmp_path, raw) == ({}, ["unreadable: holds more than it should"])
+    assert read(tmp_path, raw) == ({}, ["the archive has more content than it should"])
 
 
 def test_extended_headers_are_passed_over(tmp_path: Path) -> None:
@@ -242,11 +241,11 @@ def test_a_member_that_is_cut_off(tmp_path: Path) -> None:
     assert reasons == ["unreadable archive (unexpected end of data)"]
 
 
-def test_the_table_has_one_archive_for_each_cifar() -> None:
-    for name in ("cifar-10", "cifar-100"):
-        entry = sources.file_set(name)
-        assert entry.archive is not None
-        assert entry.archive.url.endswith(f"/{name}-binary.tar.gz")
-        assert entry.archive.folder == entry.folders[0]
-        assert all(isinstance(file, DataFile) and len(file.sha256) == 64 for file in entry.files)
-        assert len({hashlib.sha256(file.sha256.encode()).digest() for file in entry.files}) == len(entry.files)
+@pytest.mark.parametrize("known", [datasets.CIFAR_10, datasets.CIFAR_100])
+def test_the_table_has_one_archive_for_each_cifar(known: datasets.FileDataset) -> None:
+    entry = known.source
+    assert entry.archive is not None
+    assert entry.archive.url.endswith(f"/{known.name}-binary.tar.gz")
+    assert entry.archive.folder == entry.folders[0]
+    assert all(isinstance(file, DataFile) and len(file.sha256) == 64 for file in entry.files)
+    assert len({file.sha256 for file in entry.files}) == len(entry.files)

@@ -12,12 +12,11 @@ import pytest
 from spacenet.data import arrays
 from spacenet.data.inputs import read_inputs
 from spacenet.errors import DataError
-from tests.model.asking import (
-    COLOUR,
+from tests.data.input_files import (
+    COLOR,
     FLAT,
     GREY,
     LINES,
-    MODELS,
     NOTHING,
     RNG,
     X,
@@ -66,9 +65,9 @@ def test_one_sample_alone_and_none(tmp_path: Path) -> None:
 
 def test_flat_rows_take_the_models_shape(tmp_path: Path) -> None:
     flat = RNG.integers(0, 256, (3, 72), dtype=np.uint8)
-    assert np.array_equal(values(read(npy(tmp_path / "a.npy", flat), shape=COLOUR)), flat.reshape(3, *COLOUR))
+    assert np.array_equal(values(read(npy(tmp_path / "a.npy", flat), shape=COLOR)), flat.reshape(3, *COLOR))
     lines = "\n".join(" ".join(map(str, row)) for row in flat.tolist())
-    assert np.array_equal(values(read(csv_file(tmp_path / "a.csv", lines), shape=COLOUR)), flat.reshape(3, *COLOUR))
+    assert np.array_equal(values(read(csv_file(tmp_path / "a.csv", lines), shape=COLOR)), flat.reshape(3, *COLOR))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def _peak(parts: Iterator[bytes], count: int) -> int:
     stream = io.BufferedReader(_Endless(parts))
     tracemalloc.start()
     try:
-        assert sum(len(chunk.x) for chunk in read_inputs(["-"], MODELS[FLAT], stream)) == count
+        assert sum(len(chunk.x) for chunk in read_inputs(["-"], FLAT, 1.0, stream)) == count
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -140,7 +139,7 @@ def test_memory_does_not_grow_with_the_stream() -> None:
 
 def test_an_archive_is_read_bit_by_bit(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "a.npz", x=np.zeros((200_000, 8), np.float64))
-    chunks = read_inputs([str(tmp_path / "a.npz")], MODELS[FLAT], NOTHING)
+    chunks = read_inputs([str(tmp_path / "a.npz")], FLAT, 1.0, NOTHING)
     tracemalloc.start()
     try:
         assert sum(len(chunk.x) for chunk in chunks) == 200_000
@@ -155,8 +154,8 @@ def test_a_line_without_end_is_not_read_to_its_end() -> None:
             yield b"1" * 50_000
         pytest.fail("more was read than a line can have")
 
-    with pytest.raises(DataError, match="standard input, line 1: is longer than 8 numbers can be"):
-        list(read_inputs(["-"], MODELS[FLAT], io.BufferedReader(_Endless(parts()))))
+    with pytest.raises(DataError, match="standard input, line 1: is too long for 8 numbers"):
+        list(read_inputs(["-"], FLAT, 1.0, io.BufferedReader(_Endless(parts()))))
 
 
 def bad(value: float) -> np.ndarray:
@@ -171,12 +170,12 @@ def bad(value: float) -> np.ndarray:
         (npy_bytes(bad(np.nan)), "row 3 has a value that is NaN, infinite or too large"),
         (npy_bytes(bad(-np.inf)), "row 3"),
         (npy_bytes(bad(1e300)), "row 3"),
-        (npy_bytes(X.astype(complex)), "holds complex128 values; give it numbers"),
+        (npy_bytes(X.astype(complex)), "holds complex128 values; numbers are needed"),
         (npy_bytes(X.astype("U4")), "holds <U4 values"),
         (npy_bytes(X[:, :7]), r"samples have the shape \(7,\); the model takes \(8,\)"),
         (npy_bytes(np.array(1.0)), r"samples have the shape \(\)"),
         (npy_bytes(X)[:-5], "ends after 4 of its 5 samples; it is cut off"),
-        (npy_bytes(X) + b"!", "goes on after its last sample"),
+        (npy_bytes(X) + b"!", "has more bytes after its last sample"),
         (npy_bytes(X)[:50], "damaged"),
         (npy_bytes(X).replace(b"(5, 8), }", b"(-5,8), }"), r"has the shape \(-5, 8\); the file is damaged"),
         (npy_bytes(np.asfortranarray(X))[:-5], "5 bytes are missing"),
@@ -194,10 +193,10 @@ def test_npy_that_is_wrong(tmp_path: Path, content: bytes, reason: str) -> None:
 
 
 def test_objects_are_never_opened(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="object array, which can run code"):
+    with pytest.raises(DataError, match="object array, which could run code"):
         read(npy(tmp_path / "bad.npy", np.array([[print]], dtype=object)))
     np.savez(tmp_path / "bad.npz", x=np.array([[print]], dtype=object))
-    with pytest.raises(DataError, match="bad.npz: x is an object array, which can run code"):
+    with pytest.raises(DataError, match="bad.npz: x is an object array, which could run code"):
         read(tmp_path / "bad.npz")
 
 
@@ -208,14 +207,14 @@ def test_the_row_counts_from_the_beginning_of_the_file(tmp_path: Path, monkeypat
 
 
 def test_columns_first_are_read_only_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BY_COLUMNS", 100)
-    with pytest.raises(DataError, match=r"column by column.*numpy\.ascontiguousarray"):
+    monkeypatch.setattr(arrays, "MAX_COLUMN_MAJOR", 100)
+    with pytest.raises(DataError, match=r"column-major.*numpy\.ascontiguousarray"):
         read(npy(tmp_path / "bad.npy", np.asfortranarray(X)))
 
 
 def test_channels_last_get_a_hint(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"move the channels to the front, x\.transpose\(0, 3, 1, 2\)"):
-        read(npy(tmp_path / "a.npy", np.zeros((2, 4, 6, 3), np.uint8)), shape=COLOUR)
+        read(npy(tmp_path / "a.npy", np.zeros((2, 4, 6, 3), np.uint8)), shape=COLOR)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +222,7 @@ def test_channels_last_get_a_hint(tmp_path: Path) -> None:
     [
         ("1,2,3\n", r"line 1 \(row 0\): has 3 numbers; the model takes 8"),
         (LINES + "1,2,3,4,5,6,7,8,9\n", r"line 6 \(row 5\): has 9 numbers"),
-        ("1,2,3,4,x,6,7,8\n", r"line 1 \(row 0\): 'x' is not a number; a heading has no numbers"),
+        ("1,2,3,4,x,6,7,8\n", r"line 1 \(row 0\): 'x' is not a number; a header has no numbers"),
         (LINES + "a,b,c,d,e,f,g,h\n", r"line 6 \(row 5\): 'a' is not a number"),
         (LINES + "1,2,,4,5,6,7,8\n", "'' is not a number"),
         (LINES + "1,2,nan,4,5,6,7,8\n", "line 6: row 5 has a value that is NaN"),
@@ -247,17 +246,17 @@ def test_csv_that_is_no_text(tmp_path: Path) -> None:
 def test_npz_that_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "bad.npz"
     np.savez(path, a=X, b=X)
-    with pytest.raises(DataError, match="bad.npz: holds a, b; name the array of samples x"):
+    with pytest.raises(DataError, match="bad.npz: holds a, b; the array of samples must be named x"):
         read(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("notes.txt", "nothing")
-    with pytest.raises(DataError, match="holds nothing; name the array"):
+    with pytest.raises(DataError, match="holds nothing; the array"):
         read(path)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", npy_bytes(X).replace(b"(5, 8)", b"(9, 8)"))
     with pytest.raises(DataError, match="the file is damaged"):
         read(path)
-    with pytest.raises(DataError, match="standard input: this is an archive.*give the name of the .npz file"):
+    with pytest.raises(DataError, match="standard input: is an archive.*pass the name of the .npz file"):
         read("-", stdin=path.read_bytes())
     path.write_bytes(b"no archive")
     with pytest.raises(DataError, match="not an npz archive"):

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from spacenet.data import arrays
-from spacenet.data.inputs import read_inputs, scaled_already
+from spacenet.data.inputs import looks_scaled, read_inputs
 from spacenet.errors import DataError
-from tests.model.asking import FLAT, GREY, LINES, MODELS, NOTHING, RNG, X, npy, npy_bytes, plot, read, values
-from tests.model.support import new_model
+from tests.data.input_files import FLAT, GREY, LINES, NOTHING, RNG, X, image_file, npy, npy_bytes, read, values
 
 
 def test_standard_input_is_npy_or_csv() -> None:
@@ -31,7 +30,7 @@ def test_a_pipe_with_a_name(tmp_path: Path) -> None:
 def test_a_folder_and_other_things_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("in/b.png", "in/a.PNG", "in/deep/c.png", "in/.hidden.png", "in/.git/d.png", "z.png"):
-        plot(tmp_path / name)
+        image_file(tmp_path / name)
     (tmp_path / "in" / "notes.txt").write_text("not an image")
     npy(tmp_path / "x.npy", np.zeros((2, *GREY), np.uint8))
     monkeypatch.setattr(arrays, "MAX_SAMPLES", 3)
@@ -48,10 +47,10 @@ def test_a_folder_and_other_things_in_their_order(tmp_path: Path, monkeypatch: p
     ("names", "reason"),
     [
         (["missing.npy"], "missing.npy: cannot be read"),
-        (["a.txt"], "a.txt: not a kind of input that is known; there are .npz"),
+        (["a.txt"], "a.txt: unknown kind of input; use .npz"),
         (["-", "-"], "can be given once only"),
         (["x" * 5000], "cannot be read"),
-        (["folder"], "which are no images"),
+        (["folder"], "which are not images"),
     ],
 )
 def test_inputs_are_checked_before_any_is_read(
@@ -61,18 +60,13 @@ def test_inputs_are_checked_before_any_is_read(
     (tmp_path / "a.txt").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(DataError, match=reason):
-        read_inputs(names, MODELS[FLAT], NOTHING)
-
-
-def test_a_model_that_knows_nothing() -> None:
-    with pytest.raises(DataError, match="learned nothing yet"):
-        read_inputs(["-"], new_model(), NOTHING)
+        read_inputs(names, FLAT, 1.0, NOTHING)
 
 
 def test_values_that_were_scaled_already() -> None:
     x = RNG.random((3, *GREY))
-    assert scaled_already(MODELS[GREY], x)
-    assert not scaled_already(MODELS[GREY], x * 255)
-    assert not scaled_already(MODELS[GREY], np.round(x))
-    assert not scaled_already(MODELS[GREY], np.zeros((3, *GREY), np.uint8))
-    assert not scaled_already(MODELS[FLAT], RNG.random((3, *FLAT)))
+    assert looks_scaled(x, 1 / 255)
+    assert not looks_scaled(x * 255, 1 / 255)
+    assert not looks_scaled(np.round(x), 1 / 255)
+    assert not looks_scaled(np.zeros((3, *GREY), np.uint8), 1 / 255)
+    assert not looks_scaled(RNG.random((3, *FLAT)), 1.0)

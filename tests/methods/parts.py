@@ -10,7 +10,7 @@ from spacenet.data.stream import Task
 from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
 from spacenet.methods.shared.task_models import TaskModels
 from spacenet.training.loop import learn_task
-from tests.methods.support import TRAINING, learn
+from tests.methods.support import TRAINING, copy_state, learn
 from tests.nets.test_convolutions import images
 
 
@@ -38,8 +38,7 @@ def check_norms_of_their_own(make: Callable[[], PerTaskBatchNorm], training: Tra
     before = answers(method, stream[0].test.x, 0)
     learn_one(method, stream[1], training)
     again = make()
-    again.tasks_learned, again.classes = 2, list(method.classes)
-    again.load_model(method.model())
+    again.load_state(copy_state(method))
     assert torch.equal(again.predict(stream[0].test.x), method.predict(stream[0].test.x))
     assert len(norms) == 5 * 4
     assert all(torch.equal(method.norms[0][key], norm) for key, norm in norms.items())

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from torch import Tensor
+
+from spacenet.config.model import PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method, MethodSettings
@@ -15,7 +18,7 @@ CUT = ((0, 1), (2, 3), (4, 5))
 
 
 def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
-    return Stream("clouds", clouds(), cut)
+    return Stream("clouds", clouds(), cut, preprocessing=PreprocessingConfig(centering=0.0))
 
 
 def make(
@@ -35,6 +38,16 @@ def learn(method: Method, stream: Sequence[Task], training: TrainingConfig = TRA
     for task in stream:
         learn_task(method, task, training, on_batch=lambda done, total: None, on_epoch=on_epoch)
     return epochs
+
+
+def copy_state(method: Method) -> dict[str, Tensor]:
+    """The method's state as a file returns it: copies, in alphabetical order."""
+    return {name: tensor.clone() for name, tensor in sorted(method.state().items())}
+
+
+def task_state(method: Method) -> dict[str, Tensor]:
+    """The part of the state that only an unfinished task needs."""
+    return {name: tensor for name, tensor in method.state().items() if name.startswith("task/")}
 
 
 def accuracy(method: Method, stream: Stream) -> list[float]:

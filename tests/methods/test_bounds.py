@@ -35,7 +35,7 @@ def test_outputs_appear_with_their_classes_and_leave_the_old_ones_alone() -> Non
 def test_layers_are_counted_whole() -> None:
     method = make(Naive)
     learn(method, small_stream())
-    assert [(layer.name, layer.units, layer.connections) for layer in method.layers()] == [
+    assert [(layer.name, layer.units, layer.connections) for layer in method.layer_usage()] == [
         ("hidden1", 30, 240),
         ("hidden2", 30, 900),
         ("output", 6, 180),

@@ -3,12 +3,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from spacenet.config.model import PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch
-from spacenet.methods.clnp import CLNP, per_unit
+from spacenet.methods.clnp import CLNP, mean_activity
 from spacenet.nets.mlp import build_mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
@@ -24,21 +25,20 @@ def clnp(tasks: int, **settings: object) -> CLNP:
 
 
 def test_activity_is_the_mean_over_samples_and_positions() -> None:
-    assert per_unit(torch.tensor([[1.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 1.0]
+    assert mean_activity(torch.tensor([[1.0, 0.0], [3.0, 2.0]])).tolist() == [2.0, 1.0]
     maps = torch.tensor([[[[1.0, 3.0]], [[0.0, 0.0]]], [[[0.0, 0.0]], [[4.0, 0.0]]]])
-    assert per_unit(maps).tolist() == [1.0, 1.0]
+    assert mean_activity(maps).tolist() == [1.0, 1.0]
 
 
 def by_hand() -> tuple[CLNP, Task]:
     """Two inputs, three units, two classes: unit 0 tells them apart, unit 1 is louder but useless, unit 2 is quiet."""
     method = CLNP(build_mlp((2,), (3,)), CLNP.Settings(sparsity=0.5, margin=0.0), 0)
     x, y = np.array([[1.0, 1.0], [0.0, 1.0]], dtype=np.float32), np.array([0, 1])
-    task = Stream("two", Dataset("two", x, y, x, y), ((0, 1),))[0]
-    method.classes.append(task.classes)
+    task = Stream("two", Dataset("two", x, y, x, y), ((0, 1),), preprocessing=PreprocessingConfig(centering=0.0))[0]
     method.begin_task(task, task.train)
-    method.values["input-hidden1"].data = torch.tensor([[4.0, 0.0], [0.0, 3.0], [0.0, 0.5]])
-    method.values["hidden1-output"].data = torch.tensor([[1.0, 0.0, 0.1], [-1.0, 0.0, 0.0]])
-    method.values["output.bias"].data = torch.tensor([-2.0, 2.0])
+    method.params["input-hidden1"].data = torch.tensor([[4.0, 0.0], [0.0, 3.0], [0.0, 0.5]])
+    method.params["hidden1-output"].data = torch.tensor([[1.0, 0.0, 0.1], [-1.0, 0.0, 0.0]])
+    method.params["output.bias"].data = torch.tensor([-2.0, 2.0])
     return method, task
 
 
@@ -57,7 +57,7 @@ def test_the_threshold_is_as_high_as_accuracy_allows() -> None:
     method.end_task(task)
     # Unit 2 (0.5) can go. Unit 0 (2.0) cannot, so nor can unit 1 (3.0), which is more active.
     assert method.taken["hidden1"].tolist() == [True, True, False]
-    assert method.values["hidden1-output"].tolist() == [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]
+    assert method.params["hidden1-output"].tolist() == [[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]
     generous, task = by_hand()
     generous.settings = CLNP.Settings(margin=50.0)
     generous.end_task(task)
@@ -66,12 +66,11 @@ def test_the_threshold_is_as_high_as_accuracy_allows() -> None:
 
 def test_free_units_start_anew_and_lead_nowhere_that_is_in_use() -> None:
     method = clnp(1)
-    free, trained = ~method.taken["hidden1"], method.values["input-hidden1"].detach().clone()
+    free, trained = ~method.taken["hidden1"], method.params["input-hidden1"].detach().clone()
     assert 0 < int(free.sum()) < 30
     task = small_stream()[1]
-    method.classes.append(task.classes)
     method.begin_task(task, task.train)
-    values = {name: value.detach() for name, value in method.values.items()}
+    values = {name: value.detach() for name, value in method.params.items()}
     assert bool((values["input-hidden1"][free] != trained[free]).all())
     assert torch.equal(values["input-hidden1"][~free], trained[~free])
     assert bool((values["hidden1.bias"][free] == 0).all())
@@ -85,9 +84,9 @@ def test_free_units_start_anew_and_lead_nowhere_that_is_in_use() -> None:
 def old_scores(method: CLNP, x: Tensor) -> Tensor:
     """Of the first task's classes, computed with its outputs alone: how many there are may change the last bit."""
     last, bias = method.blueprint.links[-1].name, "output.bias"
-    outputs = {name: method.values[name].detach()[:2] for name in (last, bias)}
+    outputs = {name: method.params[name].detach()[:2] for name in (last, bias)}
     with torch.no_grad():
-        return method.blueprint.forward({**method.values, **outputs}, x)
+        return method.blueprint.forward({**method.params, **outputs}, x)
 
 
 def test_scores_of_old_classes_stay_to_the_bit() -> None:
@@ -116,7 +115,7 @@ def test_more_sparsity_leaves_more_units_free() -> None:
 def test_layers_say_what_is_in_use() -> None:
     method = clnp(1)
     used = int(method.taken["hidden1"].sum())
-    layer = method.layers()[0]
+    layer = method.layer_usage()[0]
     assert (layer.units, layer.used, layer.reserved, layer.unused) == (30, used, used, 30 - used)
 
 
@@ -124,8 +123,9 @@ def test_a_full_network_takes_no_further_task() -> None:
     method = clnp(1)
     for taken in method.taken.values():
         taken[:] = True
-    with pytest.raises(SpaceFull, match="the network is full: all 60 hidden units"):
+    with pytest.raises(SpaceFull, match="the network is full: earlier tasks use all 60 hidden units"):
         learn(method, list(small_stream())[1:2], CAREFUL)
+    assert method.classes == [range(2)]
 
 
 @pytest.mark.parametrize("settings", [{"sparsity": -1.0}, {"margin": -0.1}, {"margin": 101.0}])

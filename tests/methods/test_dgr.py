@@ -42,7 +42,7 @@ def test_the_new_task_counts_one_part_and_the_replayed_ones_the_rest() -> None:
     output = method.forward(batch)
     assert method.loss(output, batch).item() == pytest.approx(math.log(4) + math.log(2))
     method.tasks_learned = 3  # as if it were the fourth
-    method.values["output.bias"].data.copy_(tensor([math.log(3), 0.0, 0.0, 0.0]))  # 3/6 for class 0, which is replayed
+    method.params["output.bias"].data.copy_(tensor([math.log(3), 0.0, 0.0, 0.0]))  # 3/6 for class 0, which is replayed
     output = method.forward(batch)
     expected = math.log(6) / 4 + math.log(2) * 3 / 4 + math.log(2)
     assert method.loss(output, batch).item() == pytest.approx(expected)
@@ -52,7 +52,7 @@ def test_soft_labels_are_the_old_probabilities_at_the_temperature() -> None:
     method, data = second_task(soft_labels=True)
     assert method.old is not None
     method.old[0]["output.bias"].copy_(tensor([2 * math.log(3), 0.0]))  # at temperature 2: 3/4 and 1/4
-    method.values["output.bias"].data.copy_(tensor([2 * math.log(2), 0.0, 0.0, 0.0]))  # 2/5 and three times 1/5
+    method.params["output.bias"].data.copy_(tensor([2 * math.log(2), 0.0, 0.0, 0.0]))  # 2/5 and three times 1/5
     batch = Batch.pick(data, torch.arange(6))
     output = method.forward(batch)
     new = -math.log(1 / 7)  # at temperature 1: 4/7 and three times 1/7
@@ -65,16 +65,16 @@ def test_what_is_replayed_comes_from_the_old_generator_and_classifier() -> None:
     assert isinstance(method, DGR)
     learn(method, stream[:1])
     assert method.vae is not None
-    classifier, dreamer = {name: value.detach().clone() for name, value in method.values.items()}, method.vae.copy()
+    classifier, old_vae = {name: value.detach().clone() for name, value in method.params.items()}, method.vae.copy()
     method.begin_task(stream[1], stream[1].train)
     method.begin_epoch(0)
     for value in method.parameters():
         value.data += 0.1
     batch = Batch.pick(stream[1].train, torch.arange(5))
     output = method.forward(batch)
-    dreams = dreamer.sample(method.noise[:5, :8])
+    dreams = old_vae.sample(method.noise[:5, :8])
     x = dreams * method.span + method.low  # as it comes from the stream
-    torch.testing.assert_close(method.dreams, dreams)
+    torch.testing.assert_close(method.generated, dreams)
     torch.testing.assert_close(method.labels, method.blueprint.forward(classifier, dreams))
     torch.testing.assert_close(output, method.predict(batch.x))
     torch.testing.assert_close(method.replayed, method.predict(x))
@@ -89,7 +89,7 @@ def test_inputs_of_the_first_task_lie_between_0_and_1_for_the_generator() -> Non
     assert float(unit.max()) == 1.0
     assert unit.amin(0).tolist() == [0.0] * 8
     learn(method, stream[:1])
-    assert torch.equal(method.extra()["low"], stream[0].train.x.amin(0))
+    assert torch.equal(method.extra_state()["low"], stream[0].train.x.amin(0))
 
 
 def test_the_generator_is_kept_and_counted() -> None:
@@ -103,5 +103,5 @@ def test_the_generator_is_kept_and_counted() -> None:
 def test_settings_that_cannot_work_are_refused() -> None:
     with pytest.raises(SettingsError, match="latent: 0"):
         make(DGR, {"latent": 0})
-    with pytest.raises(SettingsError, match="generator-hidden"):
+    with pytest.raises(SettingsError, match="generator_hidden"):
         make(DGR, {"generator_hidden": ()})

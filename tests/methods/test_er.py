@@ -15,7 +15,6 @@ def second_task() -> tuple[ER, Samples]:
     method, stream = make(ER, {"memory_size": 8}), small_stream()
     learn(method, stream[:1])
     method.memory.trim(2)
-    method.classes.append(stream[1].classes)
     method.begin_task(stream[1], stream[1].train)
     assert isinstance(method, ER)
     return method, stream[1].train
@@ -33,7 +32,7 @@ def test_the_loss_is_the_mean_over_new_and_old_samples() -> None:
     method.begin_epoch(0)
     for value in method.parameters():
         value.data.zero_()
-    method.values["output.bias"].data[0] = math.log(3)  # of the four classes the first has 3/6, the others 1/6 each
+    method.params["output.bias"].data[0] = math.log(3)  # of the four classes the first has 3/6, the others 1/6 each
     rows = torch.arange(10)
     batch = Batch.pick(data, rows)
     old = method.memory.samples().y[method.partners[:10]]
@@ -65,9 +64,9 @@ def test_every_epoch_draws_anew_and_the_same_when_it_is_begun_again() -> None:
 def test_old_images_vary_where_new_ones_do() -> None:
     method, stream = ER(tiny_cnn(), ER.Settings(memory_size=8), 0), images(2)
     learn(method, stream[:1])
-    method.begin_task(stream[1], dataclasses.replace(stream[1].train, fixed=False))
+    method.begin_task(stream[1], dataclasses.replace(stream[1].train, augmented=True))
     method.begin_epoch(0)
-    assert method.varied is not None
-    assert not torch.equal(method.varied(torch.arange(4)), method.memory.samples().x[:4])
+    assert method.augment is not None
+    assert not torch.equal(method.augment(torch.arange(4)), method.memory.samples().x[:4])
     method.begin_task(stream[1], stream[1].train)
-    assert method.varied is None
+    assert method.augment is None

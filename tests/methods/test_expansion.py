@@ -8,7 +8,7 @@ import torch
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.spacenet import SpaceNet
-from tests.methods.support import TRAINING, learn, make, small_stream
+from tests.methods.support import TRAINING, copy_state, learn, make, small_stream
 
 TIGHT: dict[str, Any] = {"selected": (10,), "reserved": (8,), "connections": (40, 60, 12)}
 
@@ -37,7 +37,7 @@ def test_an_expanded_network_learns_on_and_computes_the_same_at_that_moment(expa
     method.begin_task(task, task.train)
     assert method.ledger.size("hidden1") > 20
     assert method.ledger.size("hidden2") > 20
-    method._pack = None  # pack the expanded ledger anew; the task's outputs are there, but have no connections yet
+    method.invalidate()  # the task's outputs exist, but have no connections yet
     after = method.predict(x)
     assert torch.equal(after[:, :4], before)
     assert not after[:, 4:].any()
@@ -50,11 +50,9 @@ def test_a_resumed_run_does_not_expand_twice() -> None:
     again = tight(expand="auto")
     learn(again, stream[:2])
     again.begin_task(stream[2], stream[2].train)
-    model, state = again.model(), again.task_state()
     resumed = tight(expand="auto")
-    resumed.load_model(model)
-    resumed.tasks_learned = 2
-    resumed.resume_task(stream[2], stream[2].train, state)
+    resumed.load_state(copy_state(again))
+    resumed.resume_task(stream[2], stream[2].train)
     assert {name: resumed.ledger.size(name) for name in sizes} == sizes
     assert min(sizes.values()) > 20
 
@@ -65,7 +63,7 @@ def test_a_layer_without_free_connections_grows_too() -> None:
         SpaceNet, {"selected": (0,), "reserved": (0,), "connections": (40, 36, 12), "expand": "auto"}, hidden=(6, 6)
     )
     learn(method, small_stream(), dataclasses.replace(TRAINING, epochs=1))
-    assert method.layers()[1].connections == 3 * 36
+    assert method.layer_usage()[1].connections == 3 * 36
 
 
 def test_a_plan_that_cannot_be_is_refused_before_training() -> None:

@@ -6,6 +6,7 @@ from spacenet.methods.base import Batch
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.discriminant import scores
 from spacenet.methods.gaussian import Gaussian
+from spacenet.methods.shared.class_statistics import SEED
 from spacenet.nets.mlp import build_mlp
 from spacenet.utils.seeding import generator
 from tests.methods.support import accuracy, learn, make, small_stream
@@ -23,23 +24,23 @@ def test_it_learns_without_an_epoch_and_remembers() -> None:
     assert learn(method, stream) == []
     assert min(accuracy(method, stream)) > 0.8
     assert method.tasks_learned == 3
-    assert method.layers() == []
+    assert method.layer_usage() == []
 
 
-def test_it_keeps_exactly_the_summaries_of_the_density_package() -> None:
+def test_it_keeps_exactly_the_statistics_of_the_density_package() -> None:
     method, stream, by_hand = gaussian(directions=3, shrinkage=0.6), small_stream(), Densities(2, 3, 0.6, whiten=False)
     learn(method, stream)
     for task in stream:
-        by_hand.add(task.train.x, task.train.y, task.classes, generator(0, "summaries", task.index))
-    kept = method.network()
+        by_hand.add(task.train.x, task.train.y, task.classes, generator(0, SEED, task.index))
+    kept = method.network_state()
     assert kept.keys() == by_hand.tensors().keys()
     assert all(torch.equal(kept[name], tensor) for name, tensor in by_hand.tensors().items())
     x = stream[1].test.x
-    assert torch.equal(method.predict(x), scores(by_hand.values(), x))
+    assert torch.equal(method.predict(x), scores(by_hand.compute_params(), x))
     assert torch.equal(method.forward(Batch(x, stream[1].test.y, torch.arange(len(x)))), method.predict(x))
 
 
-def test_one_gaussian_without_spread_is_the_nearest_mean() -> None:
+def test_one_gaussian_with_unit_covariance_is_the_nearest_mean() -> None:
     """With a shrinkage of 1 every covariance is the identity, so the least distance decides."""
     method, stream = gaussian(components=1, shrinkage=1.0), small_stream()
     learn(method, stream)
@@ -78,13 +79,13 @@ def test_auto_takes_edges_of_images_and_else_inputs() -> None:
         method = Gaussian(build_mlp((144,), (4,)), Gaussian.Settings(representation=kind), 0)
         assert method.check(stream) == []
         learn(method, stream)
-        kept[kind] = method.network()["classes/mean"]
+        kept[kind] = method.network_state()["classes/mean"]
     assert torch.equal(kept["auto"], kept["edges"])
     assert kept["inputs"].shape[-1] == stream[0].train.x[0].numel() != kept["edges"].shape[-1]
 
 
-def test_edges_of_what_is_no_image_are_refused_before_training() -> None:
-    with pytest.raises(SettingsError, match=r"shape \(8,\) are no images"):
+def test_edges_of_samples_that_are_not_images_are_an_error_before_training() -> None:
+    with pytest.raises(SettingsError, match=r"shape \(8,\) are not images with edges"):
         gaussian(representation="edges").check(small_stream())
 
 

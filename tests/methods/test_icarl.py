@@ -33,15 +33,15 @@ def test_the_loss_asks_new_outputs_for_the_class_and_old_ones_for_what_they_gave
     learn(method, stream[:1])
     for value in method.parameters():
         value.data.zero_()
-    method.values["output.bias"].data.copy_(tensor([math.log(3), 0.0]))  # sigmoid: 3/4 and 1/2
+    method.params["output.bias"].data.copy_(tensor([math.log(3), 0.0]))  # sigmoid: 3/4 and 1/2
     data = method.training_data(stream[1])
     method.begin_task(stream[1], data)
     batch = Batch.pick(data, tensor([0, 119]))  # one of the memory's, class 0, and the last of the new, class 3
     assert batch.y.tolist() == [0, 3]
-    method.values["output.bias"].data.zero_()  # every output gives 1/2 now: all terms are log 2
+    method.params["output.bias"].data.zero_()  # every output gives 1/2 now: all terms are log 2
     loss = method.loss(method.forward(batch), batch)
     assert loss.item() == pytest.approx(4 * math.log(2))
-    method.values["output.bias"].data.copy_(tensor([0.0, math.log(3), math.log(3), math.log(3)]))
+    method.params["output.bias"].data.copy_(tensor([0.0, math.log(3), math.log(3), math.log(3)]))
     # Outputs 1/2, 3/4, 3/4, 3/4; targets (3/4, 1/2, 0, 0) for the old sample and (3/4, 1/2, 0, 1) for the new one.
     right, wrong, half = -math.log(3 / 4), -math.log(1 / 4), (-math.log(3 / 4) - math.log(1 / 4)) / 2
     expected = (2 * (math.log(2) + half) + wrong + wrong + wrong + right) / 2
@@ -52,10 +52,10 @@ def test_temperature_makes_old_outputs_less_certain() -> None:
     method, stream = make(ICaRL, {"temperature": 2.0}), small_stream()
     assert isinstance(method, ICaRL)
     learn(method, stream[:1])
-    scores = method.blueprint.forward(method.values, stream[1].train.x)
+    scores = method.blueprint.forward(method.params, stream[1].train.x)
     method.begin_task(stream[1], stream[1].train)
-    assert method.recalled is not None
-    torch.testing.assert_close(method.recalled, (scores / 2).sigmoid())
+    assert method.old_outputs is not None
+    torch.testing.assert_close(method.old_outputs, (scores / 2).sigmoid())
 
 
 def test_inputs_that_vary_are_shown_to_the_old_network_each_time() -> None:
@@ -66,7 +66,7 @@ def test_inputs_that_vary_are_shown_to_the_old_network_each_time() -> None:
         learn(method, stream[:1])
         data = stream[1].train
         method.begin_task(stream[1], type(data)(data.x, data.y, fixed))
-        assert (method.recalled is not None) == fixed
+        assert (method.old_outputs is not None) == fixed
         batch = Batch.pick(data, torch.arange(7))
         losses.append(method.loss(method.forward(batch), batch).item())
     assert losses[0] == pytest.approx(losses[1])
@@ -89,7 +89,7 @@ def test_features_are_what_enters_the_classifier() -> None:
     method, stream = make(ICaRL), small_stream()
     assert isinstance(method, ICaRL)
     learn(method, stream[:1])
-    x, values = stream[0].test.x, method.values
+    x, values = stream[0].test.x, method.params
     h = torch.relu(x @ values["input-hidden1"].T + values["hidden1.bias"])
     h = torch.relu(h @ values["hidden1-hidden2"].T + values["hidden2.bias"])
     torch.testing.assert_close(method.features(x), F.normalize(h.detach()))
@@ -98,5 +98,5 @@ def test_features_are_what_enters_the_classifier() -> None:
 def test_a_temperature_of_nothing_is_refused() -> None:
     with pytest.raises(SettingsError, match="temperature: 0"):
         make(ICaRL, {"temperature": 0.0})
-    with pytest.raises(SettingsError, match="memory-size: 0"):
+    with pytest.raises(SettingsError, match="memory_size: 0"):
         make(ICaRL, {"memory_size": 0})

@@ -1,4 +1,4 @@
-"""What was prepared for predicting must not outlive what it was made from."""
+"""What was computed for prediction must not outlive the state that it was computed from."""
 
 import pytest
 import torch
@@ -7,7 +7,7 @@ from spacenet.methods.base import Method
 from spacenet.methods.fecam import FeCAM
 from spacenet.methods.gaussian import Gaussian
 from spacenet.methods.slda import SLDA
-from tests.methods.support import learn, make, small_stream
+from tests.methods.support import copy_state, learn, make, small_stream
 
 
 @pytest.mark.parametrize("kind", [Gaussian, SLDA, FeCAM])
@@ -19,5 +19,5 @@ def test_a_model_that_is_loaded_takes_the_place_of_the_one_before(kind: type[Met
     x = stream[0].test.x
     expected = one.predict(x)
     assert not torch.allclose(other.predict(x), expected)
-    other.load_model({name: tensor.clone() for name, tensor in one.model().items()})
+    other.load_state(copy_state(one))
     assert torch.equal(other.predict(x), expected)

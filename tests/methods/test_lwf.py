@@ -7,7 +7,8 @@ from torch.nn import functional as F
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.lwf import LwF
-from tests.methods.support import accuracy, learn, make, small_stream
+from spacenet.utils.optimizers import SGD
+from tests.methods.support import accuracy, learn, make, small_stream, task_state
 
 
 def lwf(**settings: object) -> LwF:
@@ -32,18 +33,17 @@ def test_the_old_networks_scores_for_old_classes_are_the_target() -> None:
     task, batch = stream[1], Batch.pick(stream[1].train, torch.arange(7))
     before = method.predict(batch.x)
     method.begin_task(task, task.train)
-    for value in method.values.values():
+    for value in method.params.values():
         value.data += 0.1
     output = method.forward(batch)
     by_hand = F.cross_entropy(output, batch.y) + 3 * method.distillation(output[:, :2], before)
     torch.testing.assert_close(method.loss(output, batch), by_hand)
-    assert set(method.task_state()) == {f"old/{name}" for name in method.values}
+    assert set(task_state(method)) == {f"task/old/{name}" for name in method.params}
 
 
 def test_with_a_softmax_of_their_own_new_classes_do_not_push_old_ones_down() -> None:
     method, stream = lwf(strength=0.0, own_softmax=True), small_stream()
     learn(method, stream[:1])
-    method.classes.append(stream[1].classes)
     method.begin_task(stream[1], stream[1].train)
     batch = Batch.pick(stream[1].train, torch.arange(7))
     output = method.forward(batch)
@@ -59,8 +59,8 @@ def test_the_first_task_has_nothing_to_distil_and_nothing_is_kept_between_tasks(
     method = lwf()
     learn(method, stream)
     assert accuracy(method, stream)[-1] > 0.9
-    assert not method.extra()
-    assert not method.task_state()
+    assert not method.extra_state()
+    assert not task_state(method)
 
 
 def test_distillation_keeps_old_answers_among_old_classes() -> None:
@@ -71,7 +71,7 @@ def test_distillation_keeps_old_answers_among_old_classes() -> None:
         x = stream[1].train.x
         before = (method.predict(x) / 2).softmax(1)
         method.begin_task(stream[1], stream[1].train)
-        optimizer = torch.optim.SGD(method.parameters(), 0.1)
+        optimizer = SGD(method.parameters(), 0.1)
         batch = Batch.pick(stream[1].train, torch.arange(len(x)))
         for _ in range(30):
             optimizer.zero_grad()

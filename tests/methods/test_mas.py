@@ -21,7 +21,7 @@ def test_importance_is_the_mean_size_of_the_gradient_of_the_squared_norm() -> No
     method.add_outputs(2)
     kept: list[Tensor] = []
     with torch.no_grad():
-        scores = method.blueprint.forward(method.values, task.train.x, lambda name, h: kept.append(h))
+        scores = method.blueprint.forward(method.params, task.train.x, lambda name, h: kept.append(h))
     importance = method.sensitivity(task)
     torch.testing.assert_close(importance["output.bias"], (2 * scores).abs().mean(0))
     by_hand = (2 * scores.unsqueeze(2) * kept[-1].unsqueeze(1)).abs().mean(0)
@@ -32,7 +32,7 @@ def test_importance_adds_up_over_tasks_and_its_anchor_is_the_last_solution() -> 
     method, stream = mas(), small_stream()
     learn(method, stream[:1])
     first = method.penalty.importance["output.bias"].clone()
-    solution = method.values["output.bias"].detach().clone()
+    solution = method.params["output.bias"].detach().clone()
     task = stream[1]
     method.begin_task(task, task.train)
     assert method.penalty.anchor["output.bias"][:2].tolist() == solution.tolist()
@@ -47,7 +47,7 @@ def test_the_loss_grows_by_what_important_weights_moved() -> None:
     learn(method, stream[:1])
     method.begin_task(stream[1], stream[1].train)
     batch = Batch.pick(stream[1].train, torch.arange(5))
-    method.values["output.bias"].data += 2.0
+    method.params["output.bias"].data += 2.0
     output = method.forward(batch)
     plain = super(QuadraticPenalty, method).loss(output, batch)
     cost = 0.5 * 4 * method.penalty.importance["output.bias"].sum()
@@ -58,11 +58,11 @@ def test_it_learns_the_last_task_and_keeps_only_the_importance() -> None:
     method, stream = mas(strength=0.01), small_stream()
     learn(method, stream)
     assert accuracy(method, stream)[-1] > 0.9
-    assert method.extra_bytes() == sum(value.nbytes for value in method.values.values())
+    assert method.extra_bytes() == sum(value.nbytes for value in method.params.values())
 
 
 def test_settings_are_checked() -> None:
     with pytest.raises(SettingsError, match="strength"):
         MAS.Settings(strength=-1.0)
-    with pytest.raises(SettingsError, match="importance-samples"):
+    with pytest.raises(SettingsError, match="importance_samples"):
         MAS.Settings(importance_samples=0)

@@ -6,12 +6,13 @@ import torch
 from spacenet.data.stream import Stream
 from spacenet.errors import SettingsError
 from spacenet.methods.pathnet import PathNet, PathNetSettings, next_generation
+from spacenet.utils.optimizers import SGD
 from tests.methods.parts import answers, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
 from tests.nets.test_convolutions import images, tiny_cnn
 
-SMALL = {"modules": 6, "active": 2, "layer": 4}
+SMALL = {"modules": 6, "active": 2, "population": 4}
 
 
 def learned(stream: Stream) -> PathNet:
@@ -44,9 +45,9 @@ def test_the_less_fit_of_two_becomes_a_mutated_copy_of_the_other() -> None:
 
 
 def test_of_an_odd_population_one_path_stays_as_it_is() -> None:
-    layer = torch.arange(3)[:, None, None].expand(3, 2, 2).clone() * 5
-    after = next_generation(layer, torch.tensor([0.9, 0.5, 0.1]), torch.tensor([[20], [20]]), torch.Generator())
-    same = [torch.equal(a, b) for a, b in zip(after, layer, strict=True)]
+    population = torch.arange(3)[:, None, None].expand(3, 2, 2).clone() * 5
+    after = next_generation(population, torch.tensor([0.9, 0.5, 0.1]), torch.tensor([[20], [20]]), torch.Generator())
+    same = [torch.equal(a, b) for a, b in zip(after, population, strict=True)]
     assert same.count(True) >= 2
     assert same[0]
 
@@ -54,7 +55,7 @@ def test_of_an_odd_population_one_path_stays_as_it_is() -> None:
 def test_a_path_is_the_network_with_all_others_silent() -> None:
     stream = small_stream()
     method = learned(stream[:2])
-    units, values = method.units_of(method.paths[0]), dict(method.values)
+    units, values = method.units_of(method.paths[0]), dict(method.params)
     silent = {name: torch.ones(30, dtype=torch.bool).index_fill(0, kept, False) for name, kept in units.items()}
     for link in method.blueprint.links[1:]:
         weight = values[link.name].detach().clone()
@@ -70,7 +71,7 @@ def test_earlier_models_stay_to_the_bit_and_the_rest_starts_anew() -> None:
     method = learned(stream[:1])
     x = torch.cat([task.test.x for task in stream])
     before, used = answers(method, x, 0), method.used()
-    values = {name: value.detach().clone() for name, value in method.values.items()}
+    values = {name: value.detach().clone() for name, value in method.params.items()}
     # Unused units are as at the beginning: no bias. Those of the path have learned one, if they were ever active.
     assert not bool(values["hidden1.bias"][~used["hidden1.bias"]].any())
     assert bool(values["hidden1.bias"].any())
@@ -80,7 +81,7 @@ def test_earlier_models_stay_to_the_bit_and_the_rest_starts_anew() -> None:
         learn_one(method, task)
     assert torch.equal(answers(method, x, 0), before)
     for name, mask in used.items():
-        assert torch.equal(method.values[name][mask], values[name][mask])
+        assert torch.equal(method.params[name][mask], values[name][mask])
         assert int(method.used()[name].sum()) >= int(mask.sum())
     assert min(right(method, task) for task in stream) > 0.9
 
@@ -107,26 +108,25 @@ def test_all_paths_of_the_population_are_trained_in_turn() -> None:
 def test_the_fittest_path_is_kept() -> None:
     method, task = make(PathNet, SMALL | {"refine_epochs": 0.0}), small_stream()[0]
     assert isinstance(method, PathNet)
-    method.classes.append(task.classes)
     method.begin_task(task, task.train)
     method.epochs(1)
     method.begin_epoch(0)
-    third = method.layer[2].clone()
+    third = method.population[2].clone()
     method.fitness = torch.tensor([[5.0, 8.0, 6.0, 0.0], [10.0, 20.0, 10.0, 0.0]])  # 0.5, 0.4, 0.6, not trained
-    method.end_epoch(0, torch.optim.SGD(method.parameters(), 0.1), last=True)
+    method.end_epoch(0, SGD(method.parameters(), 0.1), last=True)
     method.end_task(task)
     assert torch.equal(method.paths[0], third)
 
 
 def test_batch_norm_follows_the_batch_in_the_path_alone() -> None:
-    method, stream = PathNet(tiny_cnn(), PathNetSettings(modules=6, active=2, layer=2), seed=0), images(2)
+    method, stream = PathNet(tiny_cnn(), PathNetSettings(modules=6, active=2, population=2), seed=0), images(2)
     learn(method, stream[:1], CNN_TRAINING)
     used, before = method.used(), answers(method, stream[0].test.x, 0)
-    means = method.values["conv2.norm.mean"].detach().clone()
+    means = method.params["conv2.norm.mean"].detach().clone()
     assert torch.equal(means != 0.0, used["conv2.norm.mean"])
     learn_one(method, stream[1], CNN_TRAINING)
     assert torch.equal(answers(method, stream[0].test.x, 0), before)
-    assert torch.equal(method.values["conv2.norm.mean"] != 0.0, method.used()["conv2.norm.mean"])
+    assert torch.equal(method.params["conv2.norm.mean"] != 0.0, method.used()["conv2.norm.mean"])
     assert int(method.used()["conv2.norm.mean"].sum()) > int(used["conv2.norm.mean"].sum())
 
 
@@ -137,8 +137,8 @@ def test_batch_norm_follows_the_batch_in_the_path_alone() -> None:
         ({"modules": 256}, "modules"),
         ({"active": 0}, "active"),
         ({"active": 11}, "active"),
-        ({"layer": 1}, "layer"),
-        ({"refine_epochs": -1.0}, "refine-epochs"),
+        ({"population": 1}, "population"),
+        ({"refine_epochs": -1.0}, "refine_epochs"),
     ],
 )
 def test_settings_that_cannot_work(wrong: dict[str, float], message: str) -> None:

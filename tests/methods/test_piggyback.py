@@ -6,7 +6,7 @@ import torch
 from spacenet.data.stream import Stream
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
-from spacenet.methods.piggyback import Piggyback, PiggybackSettings, packed, unpacked
+from spacenet.methods.piggyback import Piggyback, PiggybackSettings, pack_mask, unpack_mask
 from spacenet.nets.mlp import build_mlp
 from tests.methods.parts import answers, check_norms_of_their_own, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
@@ -25,18 +25,18 @@ def learned(stream: Stream) -> Piggyback:
 
 def test_eight_weights_share_a_byte() -> None:
     mask = torch.tensor([[True, False, True], [True, False, False], [False, False, True]])
-    assert packed(mask).tolist() == [1 + 4 + 8, 1]
-    assert torch.equal(unpacked(packed(mask), mask), mask)
+    assert pack_mask(mask).tolist() == [1 + 4 + 8, 1]
+    assert torch.equal(unpack_mask(pack_mask(mask), mask), mask)
 
 
 def test_scores_get_the_gradient_of_their_mask() -> None:
     method, task = Piggyback(build_mlp((2,), (1,)), PiggybackSettings(), seed=0), small_stream()[1]
-    method.tasks_learned, method.classes = 1, [range(2), range(2, 4)]
+    method.tasks_learned, method.classes = 1, [range(2)]
     method.add_outputs(2)
     method.begin_task(task, task.train)
-    method._set("input-hidden1", torch.tensor([[3.0, 5.0]]))
-    method._set("hidden1-output", torch.tensor([[9.0], [9.0], [2.0], [-1.0]]))
-    method.freeze(method.free_outputs())
+    method.set_param("input-hidden1", torch.tensor([[3.0, 5.0]]))
+    method.set_param("hidden1-output", torch.tensor([[9.0], [9.0], [2.0], [-1.0]]))
+    method.freeze_except(method.task_output_masks())
     method.mask_scores["input-hidden1"].data[0, 1] = 0.004  # below the threshold
     batch = Batch(torch.tensor([[0.5, 7.0]]), torch.tensor([2]), torch.tensor([0]))
     output = method.forward(batch)
@@ -47,20 +47,20 @@ def test_scores_get_the_gradient_of_their_mask() -> None:
     gradient = method.mask_scores["input-hidden1"].grad
     assert gradient is not None
     assert gradient.tolist() == [[2 * 3 * 0.5, 2 * 5 * 7.0]]
-    assert method.values["input-hidden1"].grad is None
+    assert method.params["input-hidden1"].grad is None
 
 
 def test_the_backbone_and_earlier_models_stay_to_the_bit() -> None:
     stream = small_stream()
     method = learned(stream[:1])
     x = torch.cat([task.test.x for task in stream])
-    backbone = {name: value.detach().clone() for name, value in method.values.items()}
+    backbone = {name: value.detach().clone() for name, value in method.params.items()}
     seen = [answers(method, x, 0)]
     for number in (1, 2):
         learn_one(method, stream[number], ADAM)
         seen.append(answers(method, x, number))
     for name, before in backbone.items():
-        assert torch.equal(method.values[name][: len(before)], before)
+        assert torch.equal(method.params[name][: len(before)], before)
     assert all(torch.equal(answers(method, x, number), seen[number]) for number in range(3))
     assert min(right(method, task) for task in stream) > 0.8
 
@@ -71,14 +71,13 @@ def test_later_tasks_learn_masks_of_a_bit_for_each_weight() -> None:
     assert [sorted(masks) for masks in method.masks] == [["hidden1-hidden2", "input-hidden1"]] * 2
     assert method.extra_bytes() == 2 * (30 + 113)  # 240 and 900 weights
     for masks in method.masks:
-        part = unpacked(masks["hidden1-hidden2"], method.values["hidden1-hidden2"]).float().mean()
+        part = unpack_mask(masks["hidden1-hidden2"], method.params["hidden1-hidden2"]).float().mean()
         assert 0.1 < float(part) < 0.99
     assert not torch.equal(method.masks[0]["hidden1-hidden2"], method.masks[1]["hidden1-hidden2"])
 
 
 def test_the_mask_that_is_kept_is_the_one_that_was_learned() -> None:
     method, task = learned(small_stream()[:1]), small_stream()[1]
-    method.classes.append(task.classes)
     method.begin_task(task, task.train)
     rng = torch.Generator().manual_seed(0)
     for score in method.mask_scores.values():

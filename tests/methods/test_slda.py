@@ -36,7 +36,7 @@ def test_discriminants_by_hand() -> None:
     method = slda(shrinkage=0.5)
     method.samples = 9
     method.means, method.covariance = torch.tensor([[0.0, 0.0], [4.0, 2.0]]), torch.diag(torch.tensor([3.0, 1.0]))
-    found = method.scores(method.values(), torch.tensor([[2.0, 1.0], [4.0, 2.0], [2.0, 0.0]]))
+    found = method.scores(method.compute_params(), torch.tensor([[2.0, 1.0], [4.0, 2.0], [2.0, 0.0]]))
     torch.testing.assert_close(found, torch.tensor([[-1.5, -1.5], [-4.5, 1.5], [-0.5, -2.5]]))
 
 
@@ -46,7 +46,7 @@ def test_what_all_classes_share_does_not_round_the_rest_away() -> None:
     method.samples = 9
     method.means = torch.tensor([[1000.0, 0.0], [1000.0, 1.0]])
     method.covariance = torch.tensor([[0.0, 0.0], [0.0, 1.0]])
-    found = method.scores(method.values(), torch.tensor([[1000.0, 0.25]]))
+    found = method.scores(method.compute_params(), torch.tensor([[1000.0, 0.25]]))
     assert float(found[0, 0] - found[0, 1]) == pytest.approx(0.25, rel=1e-4)
 
 

@@ -13,7 +13,7 @@ from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
 from spacenet.methods.static_sparse import StaticSparse
 from spacenet.space.ledger import FREE
 from spacenet.training.loop import make_optimizer
-from tests.methods.support import CUT, accuracy, learn, make, small_stream
+from tests.methods.support import CUT, accuracy, copy_state, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 
@@ -39,7 +39,7 @@ def test_each_task_gets_its_connections_and_its_units() -> None:
     for link, count in (("input-hidden1", 40), ("hidden1-hidden2", 40), ("hidden2-output", 16)):
         owner = method.ledger.connections[link].owner
         assert [int((owner == task).sum()) for task in range(3)] == [count] * 3
-    layers = {layer.name: layer for layer in method.layers()}
+    layers = {layer.name: layer for layer in method.layer_usage()}
     assert layers["hidden1"].units == 30
     assert layers["hidden1"].reserved == 15
     assert layers["hidden1"].used + layers["hidden1"].unused == 30
@@ -47,7 +47,7 @@ def test_each_task_gets_its_connections_and_its_units() -> None:
     assert layers["output"].units == 6
 
 
-def test_silent_outputs_weigh_like_that_many_scores_of_zero() -> None:
+def test_phantom_classes_weigh_like_that_many_scores_of_zero() -> None:
     method = spacenet(phantom_classes=8)
     task = small_stream()[0]
     method.begin_task(task, task.train)
@@ -60,7 +60,7 @@ def test_silent_outputs_weigh_like_that_many_scores_of_zero() -> None:
     assert float(alone.loss(output, batch)) == pytest.approx(float(F.cross_entropy(output, batch.y)))
 
 
-def test_label_smoothing_spreads_a_part_over_all_outputs() -> None:
+def test_label_smoothing_distributes_a_part_over_all_outputs() -> None:
     method, task = spacenet(phantom_classes=0, label_smoothing=0.2), small_stream()[0]
     method.begin_task(task, task.train)
     output, batch = torch.tensor([[2.0, 0.0]]), Batch(torch.zeros(1, 8), torch.tensor([0]), torch.arange(1))
@@ -181,17 +181,17 @@ def test_shares_of_a_layer_become_counts() -> None:
     assert budget.connections == {"input-hidden1": 24, "hidden1-hidden2": 90, "hidden2-output": 6}
 
 
-def test_a_full_space_is_foretold_and_loses_nothing() -> None:
+def test_a_full_space_is_predicted_and_loses_nothing() -> None:
     method = make(SpaceNet, SPACE, hidden=(16, 16))
     assert isinstance(method, SpaceNet)
     stream = small_stream()
     assert method.check(stream) == ["the space holds 2 of the stream's 3 tasks with these settings"]
     learn(method, stream[:2])
-    before = {name: tensor.clone() for name, tensor in method.model().items()}
+    before = copy_state(method)
     predicted = method.predict(stream[0].test.x)
     with pytest.raises(SpaceFull, match="hidden1 is full: the next task needs 10 free units, 6 are left"):
         method.begin_task(stream[2], stream[2].train)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in method.model().items())
+    assert all(torch.equal(tensor, before[name]) for name, tensor in method.state().items())
     assert torch.equal(method.predict(stream[0].test.x), predicted)
 
 
@@ -209,7 +209,7 @@ def test_reserved_units_stay_with_their_task() -> None:
 
 def test_the_whole_network_behind_masks_gives_the_same_result() -> None:
     stream = small_stream()
-    compact, whole = spacenet(), spacenet(whole=True)
+    compact, whole = spacenet(), spacenet(masked_dense=True)
     for method in (compact, whole):
         learn(method, stream)
     assert math.isclose(sum(accuracy(compact, stream)), sum(accuracy(whole, stream)), abs_tol=0.05)
@@ -237,6 +237,6 @@ def test_the_first_task_may_get_more_of_the_space() -> None:
     assert [int((method.ledger.state["hidden1"] == task).sum()) for task in (0, 1)] == [9, 5]
 
 
-def test_a_large_first_task_is_counted_when_the_space_is_foretold() -> None:
+def test_a_large_first_task_counts_in_the_prediction_of_space() -> None:
     method = spacenet(first_selected=(30,), first_reserved=(25,))
     assert method.check(small_stream()) == ["the space holds 1 of the stream's 3 tasks with these settings"]

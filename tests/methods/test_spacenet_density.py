@@ -1,4 +1,4 @@
-"""SpaceNet with a summary of each class: what it promises beyond SpaceNet."""
+"""SpaceNet with class statistics: what it guarantees beyond SpaceNet."""
 
 from typing import Any
 
@@ -7,12 +7,13 @@ import torch
 
 from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
+from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import DensitySettings, SpaceNetDensity
 from spacenet.nets.mlp import build_mlp
 from spacenet.space.blueprint import Blueprint
 from spacenet.utils.seeding import generator
-from tests.methods.support import accuracy, learn, make, small_stream
+from tests.methods.support import accuracy, copy_state, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn, tiny_wrn
 
 MLP: dict[str, Any] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 8), "directions": 3}
@@ -29,7 +30,7 @@ def test_it_learns_and_remembers_also_classes_that_come_alone() -> None:
         assert min(accuracy(method, stream)) > 0.9
     alone = make(SpaceNet, {key: value for key, value in MLP.items() if key != "directions"})
     learn(alone, small_stream(ONE_EACH))
-    assert min(accuracy(alone, small_stream(ONE_EACH))) < 0.5  # nothing ever told one class from another
+    assert min(accuracy(alone, small_stream(ONE_EACH))) < 0.5  # no two classes were ever trained together
 
 
 @pytest.mark.parametrize(("build", "settings"), [(tiny_cnn, CNN), (tiny_wrn, WRN)])
@@ -41,8 +42,8 @@ def test_features_are_those_of_the_first_task_for_good(build: Any, settings: dic
     for task in stream:
         learn(method, [task], TRAINING)
         with torch.no_grad():
-            seen.append(method._represent(method._seen(), x))
-            answers.append(method.packed()(x)[:, :2])
+            seen.append(method.represent(x))
+            answers.append(method.pack()(x)[:, :2])
     assert torch.equal(seen[0], seen[1])
     assert torch.equal(seen[0], seen[2])
     assert not torch.equal(answers[0], answers[2])
@@ -52,23 +53,23 @@ def test_features_are_those_of_the_first_task_for_good(build: Any, settings: dic
 def test_fewer_directions_change_what_densities_say_and_nothing_else() -> None:
     method, stream = make(SpaceNetDensity, MLP), small_stream()
     learn(method, stream)
-    x, kept = stream[1].test.x, {name: tensor.clone() for name, tensor in method.model().items()}
+    x, kept = stream[1].test.x, copy_state(method)
     before = method.predict(x)
     assert torch.equal(method.truncate(3)(x), before)
     thin = method.truncate(0)
     assert not torch.equal(thin(x), before)
-    assert {name for name in thin.values if name.startswith("network")}
+    assert {name for name in thin.params if name.startswith("network")}
     assert torch.equal(method.predict(x), before)
-    assert all(torch.equal(tensor, kept[name]) for name, tensor in method.model().items())
+    assert all(torch.equal(tensor, kept[name]) for name, tensor in method.state().items())
 
 
-def test_old_summaries_keep_every_bit() -> None:
+def test_old_statistics_keep_every_bit() -> None:
     method, stream = make(SpaceNetDensity, MLP), small_stream()
     learn(method, stream[:1])
-    before = {name: tensor.clone() for name, tensor in method.extra().items()}
+    before = {name: tensor.clone() for name, tensor in method.extra_state().items()}
     learn(method, [stream[1], stream[2]])  # a slice would count from 0 again
     for name, tensor in before.items():
-        now = method.extra()[name]
+        now = method.extra_state()[name]
         assert torch.equal(now[: len(tensor)] if "classes" in name else now, tensor), name
     assert len(method.densities) == 6  # type: ignore[attr-defined]
 
@@ -78,14 +79,16 @@ def test_it_trains_exactly_as_spacenet() -> None:
     method = make(SpaceNetDensity, MLP)
     for each in (plain, method):
         learn(each, small_stream())
-    assert all(torch.equal(a, b) for a, b in zip(plain.network().values(), method.network().values(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True)
+    )
     assert method.extra_bytes() > plain.extra_bytes() == 0
 
 
 def test_the_network_may_say_nothing() -> None:
     method = make(SpaceNetDensity, MLP | {"network_weight": 0.0})
     learn(method, small_stream())
-    assert not any(name.startswith("network") for name in method.predictor().values)  # type: ignore[attr-defined]
+    assert not any(name.startswith("network") for name in method.predictor().params)  # type: ignore[attr-defined]
     assert min(accuracy(method, small_stream())) > 0.9
 
 
@@ -93,11 +96,11 @@ def test_the_network_may_say_nothing() -> None:
     ("settings", "words"),
     [
         ({"sharpness": 0.0}, "sharpness"),
-        ({"network_weight": -1.0}, "network-weight"),
+        ({"network_weight": -1.0}, "network_weight"),
         ({"shrinkage": 0.0}, "shrinkage"),
         ({"components": 0}, "components"),
         ({"directions": 0}, "directions"),
-        ({"rewire_fraction": 2.0}, "rewire-fraction"),
+        ({"rewire_fraction": 2.0}, "rewire_fraction"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
@@ -105,9 +108,9 @@ def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
         DensitySettings(**settings)
 
 
-def test_flat_samples_show_no_edges() -> None:
+def test_flat_samples_have_no_edges() -> None:
     method = SpaceNetDensity(build_mlp((8,), (30, 30)), DensitySettings(**MLP, representation="edges"), 0)
-    with pytest.raises(SettingsError, match="no images that show edges; try inputs"):
+    with pytest.raises(SettingsError, match="are not images with edges; try inputs"):
         method.check(small_stream())
 
 
@@ -119,5 +122,5 @@ def test_a_class_with_a_single_sample_is_no_trouble() -> None:
     few = Samples(torch.cat([train.x[:1], train.x[train.y == 3]]), torch.cat([train.y[:1], train.y[train.y == 3]]))
     if int(few.y[0]) == 3:
         few = Samples(torch.cat([train.x[train.y == 2][:1], few.x[1:]]), torch.cat([few.y[:1] - 1, few.y[1:]]))
-    method.densities.add(few.x, few.y, stream[1].classes, generator(0, "summaries", 1))  # type: ignore[attr-defined]
+    method.densities.add(few.x, few.y, stream[1].classes, generator(0, SEED, 1))  # type: ignore[attr-defined]
     assert len(method.densities) == 4  # type: ignore[attr-defined]

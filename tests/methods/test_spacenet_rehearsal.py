@@ -1,4 +1,4 @@
-"""SpaceNet-Rehearsal without old samples: what is replayed is drawn from summaries."""
+"""SpaceNet-Rehearsal without old samples: what is replayed is drawn from class statistics."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from spacenet.methods.spacenet_rehearsal import RehearsalSettings, SpaceNetRehea
 from tests.methods.support import accuracy, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
-DRAWN = SPACE | {"replay": "summaries", "replay_components": 2, "replay_directions": 3}
+DRAWN = SPACE | {"replay": "statistics", "replay_components": 2, "replay_directions": 3}
 
 
 def rehearsal(settings: dict[str, object] = DRAWN, seed: int = 0) -> SpaceNetRehearsal:
@@ -67,7 +67,7 @@ def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
 def test_what_a_file_says_is_checked() -> None:
     method = rehearsal()
     learn(method, small_stream()[:1])
-    extra = method.extra()
+    extra = method.extra_state()
     method.check_extra(extra, (8,))
     for name in extra:
         with pytest.raises(ValueError, match="missing|wrong size|unknown"):
@@ -80,5 +80,5 @@ def test_what_a_file_says_is_checked() -> None:
 
 @pytest.mark.parametrize("name", ["replay_components", "replay_directions"])
 def test_settings_out_of_range(name: str) -> None:
-    with pytest.raises(SettingsError, match=name.replace("_", "-")):
+    with pytest.raises(SettingsError, match=name):
         RehearsalSettings(**{name: 0})  # type: ignore[arg-type]

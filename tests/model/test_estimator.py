@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 import spacenet
 from spacenet import SpaceNetClassifier
 from spacenet.config.presets import preset
-from spacenet.data.sources import DATA_VARIABLE
+from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.data.streams import StreamConfig, build_stream
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL, Run, create_folder

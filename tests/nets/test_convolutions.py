@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from spacenet.config.model import PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream
@@ -58,7 +59,8 @@ def images(tasks: int = 3, per_class: int = 12) -> Stream:
     patterns = rng.normal(size=(2 * tasks, 3, 8, 8))
     x = (patterns[y] + 0.5 * rng.normal(size=(len(y), 3, 8, 8))).astype(np.float32)
     data = Dataset("images", x, y, x.copy(), y.copy())
-    return Stream("images", data, tuple((2 * t, 2 * t + 1) for t in range(tasks)))
+    labels = tuple((2 * t, 2 * t + 1) for t in range(tasks))
+    return Stream("images", data, labels, preprocessing=PreprocessingConfig(centering=0.0))
 
 
 def learned(build: Callable[[], Blueprint], settings: dict[str, Any], tasks: int) -> SpaceNet:

@@ -1,69 +1,209 @@
-import io
+"""The tables hold the numbers of what they are about."""
+
+from types import SimpleNamespace
 from typing import Any
 
-from rich.console import Console, RenderableType
+import pytest
 
-from spacenet.report.tables import run_report, seeds_table, table
+from spacenet.experiments.comparison import ComparisonData
+from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.sweep import Trial
+from spacenet.methods.density.densities import ClassMemory
+from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
+from spacenet.report.tables import (
+    capacity_text,
+    comparison_table,
+    confusion_table,
+    datasets_table,
+    inspection_tables,
+    labels_text,
+    learned_table,
+    matrix_table,
+    run_tables,
+    seeds_table,
+    summary_table,
+    sweep_table,
+)
+from tests.report.made_up import metrics, row, run_data
+
+MATRIX = [[99.0, 0.0], [86.75, 64.25]]
 
 
-def text(drawn: RenderableType, width: int = 100) -> str:
-    console = Console(width=width, file=io.StringIO(), record=True)
-    console.print(drawn)
-    return console.export_text()
+def test_the_matrix_is_blank_where_tasks_were_still_to_come() -> None:
+    table = matrix_table(run_data(metrics(MATRIX)))
+    assert table.columns == ["after task", "1 (0, 1)", "2 (2, 3)"]
+    assert table.rows == [["1", "99.0", ""], ["2", "86.8", "64.2"]]
+    many = matrix_table(run_data(metrics([[50.0]], classes=20)))
+    assert many.columns[1] == "1 (0 … 19)"
 
 
-def metrics(**over: Any) -> dict[str, Any]:
-    layer = {"name": "hidden1", "units": 400, "used": 300, "reserved": 200, "unused": 100, "connections": 50000}
-    return {
-        "stream": "split-mnist",
+def test_the_summary_shows_the_metrics() -> None:
+    table = summary_table(run_data(metrics(MATRIX, seed=3)))
+    shown = {name: value for name, value, _ in table.rows}
+    assert table.title == "spacenet on split-mnist, seed 3"
+    assert shown["ACC"] == "75.50 %"
+    assert shown["BWT"] == "-12.25"
+    assert shown["task-incremental ACC"] == "99.00 %"
+    assert shown["connections"] == "288"
+    assert shown["memory"] == "2.0 KiB"
+    assert shown["time"] == "2.5 s"
+
+
+def test_a_run_has_a_table_of_layers_if_it_has_a_network() -> None:
+    assert [table.title for table in run_tables(run_data())][1] == "Layers"
+    assert len(run_tables(run_data(metrics(layers=[])))) == 2
+    assert run_tables(run_data({"tasks_learned": 0, "method": "spacenet", "seed": 0})) == []
+
+
+def test_confusion_counts_samples() -> None:
+    found = metrics(MATRIX)
+    table = confusion_table(run_data(found, [[9, 1, 0, 0], [0, 1234, 0, 0], [0, 0, 3, 0], [0, 0, 0, 4]]))
+    assert table is not None
+    assert table.rows[1] == ["1", "0", "1,234", "0", "0"]
+    assert confusion_table(run_data(found)) is None
+
+
+def test_seeds_end_in_mean_and_standard_deviation() -> None:
+    runs = [run_data(metrics(MATRIX, seed=1, acc=76.0)), run_data(metrics(MATRIX, seed=0, acc=74.0))]
+    table = seeds_table(runs)
+    assert [line[0] for line in table.rows] == ["0", "1", "mean ± std"]
+    assert [line[1] for line in table.rows] == ["74.00", "76.00", "75.00 ± 1.41"]
+    assert len(seeds_table(runs[:1]).rows) == 1
+
+
+@pytest.mark.parametrize(("relative", "shown"), [(1.5, "1.5 ×"), (None, "2.0 s")])
+def test_times_are_multiples_if_the_reference_was_compared(relative: float | None, shown: str) -> None:
+    table = comparison_table(_comparison(row(relative_time=relative)))
+    assert table.rows[0][-1] == shown
+    assert ("as a multiple of naive's." in table.notes[0]) == (relative is not None)
+
+
+def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
+    several = row("ewc", strategy="Regularization", seeds=3, acc=MeanStd(20.0, 1.5), extra_bytes=2048, images=1000)
+    table = comparison_table(_comparison(row(), several))
+    assert table.rows[0][:7] == ["naive", "Bound", "50.00", "-9.00", "90.00", "1", "none"]
+    assert table.rows[1][:8] == [
+        "ewc",
+        "Regularization",
+        "20.00 ± 1.50",
+        "-9.00 ± 0.00",
+        "90.00",
+        "1",
+        "2.0 KiB",
+        "1,000",
+    ]
+    assert "expected to remember only the last task" in table.notes[1]
+    assert len(comparison_table(_comparison(row())).notes) == 1
+
+
+def _comparison(*rows: Any) -> ComparisonData:
+    return ComparisonData("split-mnist", "test set", {}, rows)
+
+
+def test_a_sweep_lists_the_best_trials_first() -> None:
+    trials = [Trial(0, {"training.epochs": 3}, 50.0), Trial(1, {"training.epochs": 4}, None)]
+    trials += [Trial(number, {"training.learning_rate": 0.1}, 51.0 + number) for number in range(2, 14)]
+    table = sweep_table(trials)
+    assert len(table.rows) == 10
+    assert table.rows[0] == ["14", "64.00", "learning_rate 0.1"]
+
+
+def test_data_sets() -> None:
+    listing = SimpleNamespace(name="mnist", classes=10, train=60_000, test=10_000, shape=(28, 28), status="/data")
+    assert datasets_table([listing]).rows == [["mnist", "10", "60,000", "10,000", "28×28", "/data"]]
+
+
+def test_room_for_more_tasks() -> None:
+    assert [capacity_text(left) for left in (None, 0, 1, 7, 100)] == [
+        "this method can only continue with all old data",
+        "no room for another task like the last one",
+        "room for 1 more task like the last one",
+        "room for 7 more tasks like the last one",
+        "room for at least 100 more tasks like the last one",
+    ]
+
+
+def test_of_many_labels_the_first_are_listed() -> None:
+    assert labels_text([]) == "none"
+    assert labels_text([1, "b\n"]) == "1, b\\n"
+    assert labels_text(range(25)).endswith("19, … (25 in all)")
+
+
+def test_what_was_learned() -> None:
+    summary = {
+        "task": 3,
+        "new_classes": ["a", "b"],
+        "seen_before": [],
+        "connections": 1200,
+        "connections_added": 200,
+        "tasks_left": 4,
+        "seconds": 2.0,
+        "accuracy": None,
+        "written": "m.safetensors",
+    }
+    table = learned_table(summary)
+    assert table.title == "Task 3 learned"
+    assert dict(table.rows)["connections"] == "1,200 (200 of them new)"
+    assert "accuracy" not in dict(table.rows)
+    assert dict(learned_table({**summary, "accuracy": 91.234}).rows)["accuracy"].startswith("91.23 %")
+
+
+@pytest.fixture
+def inspection() -> Inspection:
+    layer = SimpleNamespace(name="hidden1", units=30, unused=5, shared=15, reserved=10, several=3, connections=120)
+    fields = {
         "method": "spacenet",
-        "seed": 3,
-        "evaluated_on": "test set",
-        "tasks_learned": 2,
-        "acc": 75.5,
-        "bwt": -12.25,
-        "forgetting": 12.25,
-        "fwt": 0.0,
-        "seconds": 2.5,
-        "matrix": [[99.0, 0.0], [86.75, 64.25]],
-        "task_incremental": {"acc": 98.0},
-        "tasks": [{"index": 0, "labels": ["0", "1"]}, {"index": 1, "labels": ["2", "3"]}],
+        "seed": 1,
+        "net": "mlp",
+        "hidden": (30,),
+        "input_shape": (4, 4),
+        "normalization": "minus 0, divided by 1",
+        "training": {
+            "epochs": 1,
+            "batch_size": 10,
+            "optimizer": "sgd",
+            "learning_rate": 0.1,
+            "momentum": 0.5,
+            "weight_decay": 0.0,
+            "augment": "none",
+        },
+        "classes": ["a", "b"],
         "layers": [layer],
-        "connections": 50000,
-        "bytes_kept": 2048,
-        "images_kept": 0,
-    } | over
+        "tasks": [TaskSpace(1, ("a", "b"), 10, 160)],
+        "inputs": 16,
+        "inputs_used": 12,
+        "outputs": 2,
+        "outputs_connections": 40,
+        "connections": 160,
+        "weights": 160,
+        "tasks_left": 2,
+        "class_memory": None,
+        "sizes": FileSizes(2048, 12.8, 4096, 1024, 8192),
+        "measured": {"acc": 91.5},
+        "measured_on": "split-mnist, test set",
+        "measured_after": 1,
+    }
+    made: Any = object.__new__(Inspection)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
-def test_a_run_report_shows_the_matrix_without_the_future() -> None:
-    shown = text(run_report(metrics()))
-    first = next(line for line in shown.splitlines() if line.split()[:1] == ["1"])
-    assert first.split() == ["1", "99.0"]
-    for words in ("75.50 %", "-12.25", "98.00 %", "50,000", "2.0 KiB", "spacenet on split-mnist, seed 3"):
-        assert words in shown
+def test_inspection(inspection: Inspection) -> None:
+    model, layers, tasks, sizes, measured = inspection_tables(inspection)
+    assert dict(model.rows)["input"] == "4×4, 12 of 16 units used"
+    assert dict(model.rows)["training"] == "1 epoch, batches of 10, sgd, learning rate 0.1, momentum 0.5"
+    assert layers.rows[0] == ["hidden1", "30", "5", "15", "10", "3", "120"]
+    assert tasks.rows == [["1", "a, b", "10", "160"]]
+    assert dict(sizes.rows)["file"] == "2.0 KiB, 12.8 bytes per connection"
+    assert dict(measured.rows) == {"ACC": "91.50", "when": "after 1 task", "on": "split-mnist, test set"}
 
 
-def test_seeds_end_in_mean_and_deviation() -> None:
-    shown = text(seeds_table([metrics(seed=1, acc=76.0), metrics(seed=0, acc=74.0)]), width=80)
-    rows = [line.split() for line in shown.splitlines() if line.strip()]
-    assert [row[0] for row in rows[-3:]] == ["0", "1", "mean"]
-    assert "75.00 ± 1.41" in shown
-
-
-def test_without_a_network_there_is_no_space_to_show() -> None:
-    assert "The space" in text(run_report(metrics()))
-    assert "The space" not in text(run_report(metrics(layers=[])))
-
-
-def test_many_classes_are_abbreviated() -> None:
-    tasks = [{"index": 0, "labels": [str(i) for i in range(20)]}]
-    assert "1 (0 … 19)" in text(run_report(metrics(tasks=tasks, matrix=[[50.0]])))
-
-
-def test_nothing_learned() -> None:
-    assert "No task was learned" in text(run_report({"tasks_learned": 0}))
-
-
-def test_figures_do_not_wrap() -> None:
-    drawn = table("t", ["name", "a long heading"], [["x", "12.34 ± 5.67"]])
-    assert "12.34 ± 5.67" in text(drawn, width=24)
+def test_inspection_of_a_model_with_class_statistics(inspection: Inspection) -> None:
+    memory = ClassMemory("edges", dimensions=100, gaussians=1, directions=19, floats=2000, bytes=16_000)
+    object.__setattr__(inspection, "class_memory", memory)
+    object.__setattr__(inspection, "measured", {})
+    model, _, _, sizes = inspection_tables(inspection)
+    expected = "1 Gaussian × 19 directions on 100 edges of images: 2,000 values per class, 15.6 KiB in all"
+    assert dict(model.rows)["class statistics"] == expected
+    assert "and class statistics" in dict(sizes.rows)["to predict"]

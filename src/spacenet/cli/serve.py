@@ -12,13 +12,15 @@ from typing import Annotated
 
 import torch
 import tyro
+from annotated_types import Ge, Gt, Le
 from tyro.conf import arg
 
-from spacenet.cli.options import MARKERS
+from spacenet.cli.forms import parse
+from spacenet.config.settings import check
 from spacenet.errors import SettingsError
-from spacenet.option_types import Flag, OptionalInt
 from spacenet.utils.extras import require_extra
 
+DESCRIPTION = "Serve predictions of a model over HTTP; see /docs at the address that is printed."
 MOST_THREADS = 4
 """By default: a prediction takes less time than all that is around it."""
 LAST_REQUESTS_SECONDS = 10
@@ -27,34 +29,25 @@ BACKLOG = 512
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Answer over HTTP with the classes of inputs; see /docs at the address that is printed."""
+    """The model, the address, and what requests may do."""
 
     model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="The model file.")]
     host: str = "127.0.0.1"
-    """Address to listen at. Anything but this computer's own lets others in, and nobody is asked for a password."""
-    port: int = 8000
-    """Port to listen at; 0 takes one that is free."""
-    allow_learn: Flag = False
-    """Let requests teach the model new classes; the model file is replaced after each task."""
-    max_request_mb: float = 16.0
-    """Largest request in MiB; what is packed counts as unpacked."""
-    threads: OptionalInt = None
+    """Address to listen at. Any but this computer's own lets others in, and there is no password."""
+    port: Annotated[int, Ge(0), Le(65535)] = 8000
+    """Port to listen at; 0 takes a free one."""
+    allow_learn: bool = False
+    """Let requests add classes to the model; the model file is replaced after each task."""
+    max_request_mb: Annotated[float, Gt(0), Le(4096)] = 16.0
+    """Largest request in MiB; archives count as unpacked."""
+    threads: Annotated[int, Ge(1)] | None = None
     """Threads that predict (default: one per processor core, at most 4)."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.port <= 65535:
-            raise SettingsError(f"port: {self.port} is not a port (need 0 to 65535)")
-        if not 0 < self.max_request_mb <= 4096:
-            raise SettingsError(
-                f"max-request-mb: {self.max_request_mb:g} is out of range (need more than 0, up to 4096)"
-            )
-        if self.threads is not None and self.threads < 1:
-            raise SettingsError(f"threads: {self.threads} is too small (need 1 or more)")
 
 
 def serve(arguments: list[str]) -> int:
     """Carry out `spacenet serve …`."""
-    options = tyro.cli(ServeOptions, prog="spacenet serve", args=arguments, config=MARKERS)
+    options: ServeOptions = parse(ServeOptions, arguments, "serve", DESCRIPTION)
+    check(options)
     uvicorn = require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
@@ -101,6 +94,4 @@ def _announce(options: ServeOptions, listener: socket.socket, tasks: int, classe
         f"{options.model} ({tasks} tasks, {classes} classes) {can} at {at} (see {at}/docs; Ctrl-C ends it)", flush=True
     )
     if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
-        print(
-            f"spacenet: warning: {host} is open to other computers, and nobody is asked for a password", file=sys.stderr
-        )
+        print(f"spacenet: warning: {host} is open to other computers, and there is no password", file=sys.stderr)

@@ -1,8 +1,8 @@
 """Presets: the settings of every method on every benchmark.
 
-They are the paper's, or, where a search on held-out training data found better ones, those; docs/settings.md says which differ
-from the paper's text, and why. `preset_config` puts the layers together: what a preset says for all methods, what it says for
-one, what that method has elsewhere, and what the user gives.
+They are the paper's, or, where a search on held-out training data found better ones, those; docs/settings.md says which
+differ from the paper's text, and why. `preset_config` puts the layers together: what a preset says for all methods,
+what it says for one, what that method has elsewhere, and what the user gives.
 """
 
 from collections.abc import Mapping
@@ -232,3 +232,16 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     own = METHOD_PRESETS.get(method, {})
     names = {"stream": {"name": stream}, "method": {"name": method}}
     return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))
+
+
+ESTIMATOR_PRESET: dict[str, Any] = {
+    # None: follows from the data and the network, see spacenet.model.estimator.
+    "epochs": None,
+    "learning_rate": None,
+    "phantom_classes": None,
+    "batch_size": 32,
+    "unused_first": True,
+    "rewire_fraction": 0.3,
+    "centering": 0.7,
+}
+"""Defaults of the estimator's parameters that differ from those of the settings."""

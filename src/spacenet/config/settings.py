@@ -5,8 +5,8 @@
         strength: Annotated[float, Ge(0)] = 1.0
         \"\"\"What the docs, the command line's help and the estimator's docstring say of it.\"\"\"
 
-`check` reads the bounds, `describe_bounds` puts them into words, `field_docs` finds the texts, and `to_plain` and `from_plain`
-turn settings into what TOML and JSON hold, and back.
+`check` reads the bounds, `describe_bounds` puts them into words, `field_docs` finds the texts, and `to_plain` and
+`from_plain` turn settings into what TOML and JSON hold, and back.
 """
 
 import ast
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import dacite
 from annotated_types import Ge, Gt, Le, Lt
@@ -130,14 +130,17 @@ def bounds_of(hint: Any) -> str:
     return next((text for text in found if text), "")
 
 
-@cache
 def field_types(kind: type) -> dict[str, Any]:
     """The declared type of each field, with its bounds."""
+    return _field_types(cast(Any, kind))
+
+
+@cache
+def _field_types(kind: Any) -> dict[str, Any]:
     hints = typing.get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
 
 
-@cache
 def field_docs(kind: type) -> dict[str, str]:
     """The text that stands below each field in the source, inherited ones included, on one line."""
     docs: dict[str, str] = {}
@@ -155,9 +158,9 @@ def _own_docs(kind: type) -> dict[str, str]:
     assert isinstance(body, ast.ClassDef)
     found = {}
     for before, after in zip(body.body, body.body[1:], strict=False):
-        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and isinstance(after, ast.Expr):
-            if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                found[before.target.id] = " ".join(after.value.value.split())
+        match before, after:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                found[name] = " ".join(text.split())
     return found
 
 

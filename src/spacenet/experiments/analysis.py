@@ -1,9 +1,8 @@
-"""What the pictures of a report need beyond metrics and model, kept in the run folder: no data is needed later."""
+"""What the plots of a report need beyond metrics and model, computed while the data is there."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.methods.density.statistics import floats_of
+from spacenet.methods.density.statistics import count_floats
 from spacenet.utils.files import load_tensors, save_tensors
 from spacenet.utils.tensors import in_section, section
 
@@ -20,102 +19,110 @@ ANALYSIS = "analysis.safetensors"
 SAMPLES_PER_CLASS = 50
 CLASSES = 2
 MANY_SAMPLES, SAMPLES_PER_TASK = 20_000, 2_000
-"""Of more test samples than the first, at most the second of each task show what less memory would have given."""
-MOST_STEPS = 8
-"""So many numbers of directions are tried."""
+"""With more test samples than the first, at most the second number per task is used for the truncation curve."""
+MAX_STEPS = 8
+"""Points of the truncation curve."""
 
 
 @dataclass(frozen=True)
 class Truncated:
-    """What would have come of keeping fewer directions of each Gaussian that describes a class."""
+    """The accuracy with fewer directions of each Gaussian that describes a class."""
 
     directions: int
     floats: int
-    """For each class."""
+    """Numbers per class."""
     acc: float
     """Mean accuracy over all tasks in the end, in percent."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Analysis:
-    """What was kept of a run. What a method cannot tell is left out."""
+    """What was kept of a run. What a method does not provide is left out."""
 
-    confusion: Tensor | None
-    """(classes, classes): how many test samples of the first index's class were given the second's, in the end."""
-    activations: Mapping[str, Tensor]
-    """For each hidden layer (samples, units), after the first task, to test samples of two of its classes."""
-    labels: tuple[str, ...]
+    confusion: Tensor | None = None
+    """(classes, classes): how many test samples of the row's class were predicted as the column's, in the end."""
+    activations: Mapping[str, Tensor] = field(default_factory=dict)
+    """For each hidden layer (samples, units), after the first task, for test samples of two of its classes."""
+    labels: tuple[str, ...] = ()
     """The label of each of those samples."""
-    kept: ClassMemory | None = None
-    """What was kept of each class, of methods that describe classes."""
-    truncate: tuple[Truncated, ...] = ()
-    """What would have come of keeping less, from the fewest directions to all that were kept."""
+    class_memory: ClassMemory | None = None
+    """What was kept of each class, for methods that keep class statistics."""
+    truncated: tuple[Truncated, ...] = ()
+    """Accuracy with less of it, from the fewest directions to all that were kept."""
 
+    def record_activations(self, method: Method, task: Task) -> None:
+        """Keep the activations for samples of two classes of the first task."""
+        chosen = task.classes[:CLASSES]
+        rows = torch.cat([(task.test.y == number).nonzero().flatten()[:SAMPLES_PER_CLASS] for number in chosen])
+        found = method.activations(task.test.x[rows].to(method.device))
+        labels = [str(task.labels[int(number) - task.classes.start]) for number in task.test.y[rows]]
+        self.activations = {name: values.half().float() for name, values in found.items()}
+        self.labels = tuple(labels) if found else ()
 
-def save_activations(folder: Path, method: Method, task: Task) -> None:
-    """Note what the units answer to samples of two classes of the task that was learned first."""
-    chosen = task.classes[:CLASSES]
-    rows = torch.cat([(task.test.y == number).nonzero().flatten()[:SAMPLES_PER_CLASS] for number in chosen])
-    found = method.activations(task.test.x[rows].to(method.device))
-    labels = [str(task.labels[int(number) - task.classes.start]) for number in task.test.y[rows]]
-    tensors = in_section("activations", {name: values.half() for name, values in found.items()})
-    save_tensors(folder / ANALYSIS, tensors, {"labels": labels if tensors else []})
-
-
-def save_confusion(folder: Path, method: Method, tasks: Sequence[Task]) -> None:
-    """Note which class is taken for which after the last task."""
-    tensors, facts = _load(folder)
-    classes = sum(len(task.classes) for task in tasks)
-    if classes:
+    def record_confusion(self, method: Method, tasks: Sequence[Task]) -> None:
+        """Count which class is predicted as which after the last task."""
+        classes = sum(len(task.classes) for task in tasks)
+        if not classes:
+            return
         counts = torch.zeros(classes * classes, dtype=torch.int32)
         for task in tasks:
             place = task.test.y * classes + method.predict_all(task.test.x).argmax(1)
             counts += place.bincount(minlength=len(counts)).int()
-        tensors["confusion"] = counts.view(classes, classes)
-    save_tensors(folder / ANALYSIS, tensors, facts)
+        self.confusion = counts.view(classes, classes)
+
+    def record_truncation(self, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
+        """Keep what is stored per class, and the accuracy with less of it. Nothing is trained for this."""
+        memory = method.class_memory(input_shape) if tasks else None
+        if memory is None:
+            return
+        tests = _subset([task.test for task in tasks])
+        x, classes = torch.cat([test.x for test in tests]), [task.classes for task in tasks]
+        found = []
+        for directions in truncation_steps(memory.directions):
+            class_il, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
+            floats = count_floats(memory.gaussians, directions, memory.dimensions)
+            found.append(Truncated(directions, floats, sum(class_il) / len(class_il)))
+        self.class_memory, self.truncated = memory, tuple(found)
+
+    def save(self, folder: Path) -> None:
+        """Write it into a run's folder."""
+        tensors = in_section("activations", {name: values.half() for name, values in self.activations.items()})
+        if self.confusion is not None:
+            tensors["confusion"] = self.confusion
+        facts = {
+            "labels": list(self.labels),
+            "class_memory": asdict(self.class_memory) if self.class_memory else None,
+            "truncated": [asdict(each) for each in self.truncated],
+        }
+        save_tensors(folder / ANALYSIS, tensors, facts)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Analysis":
+        """Read what `save` wrote; empty if there is nothing."""
+        path = folder / ANALYSIS
+        if not path.is_file():
+            return cls()
+        tensors, facts = load_tensors(path)
+        memory = facts["class_memory"]
+        return cls(
+            tensors.get("confusion"),
+            {name: values.float() for name, values in section(tensors, "activations").items()},
+            tuple(facts["labels"]),
+            ClassMemory(**memory) if memory else None,
+            tuple(Truncated(**each) for each in facts["truncated"]),
+        )
 
 
-def keep_truncated(folder: Path, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
-    """Note what is kept of each class, and how well tasks would be known with less of it. Nothing is trained again."""
-    kept = method.class_memory(input_shape) if tasks else None
-    if kept is None:
-        return
-    tests = _some([task.test for task in tasks])
-    x, classes = torch.cat([test.x for test in tests]), [task.classes for task in tasks]
-    found = []
-    for directions in ladder(kept.directions):
-        right, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
-        floats = floats_of(kept.gaussians, directions, kept.dimensions)
-        found.append(Truncated(directions, floats, sum(right) / len(right)))
-    tensors, facts = _load(folder)
-    noted = {"kept": asdict(kept), "thinner": [asdict(each) for each in found]}
-    save_tensors(folder / ANALYSIS, tensors, {**facts, **noted})
-
-
-def ladder(directions: int) -> list[int]:
-    """None, 1, 2, 4, … and all of so many; where that makes too many steps, the smallest are left out."""
+def truncation_steps(directions: int) -> list[int]:
+    """0, 1, 2, 4, … and all directions; where that makes too many steps, the smallest are left out."""
     powers = [2**exponent for exponent in range(directions.bit_length()) if 2**exponent < directions]
-    return [0, *powers[-(MOST_STEPS - 2) :], directions]
+    return [0, *powers[-(MAX_STEPS - 2) :], directions]
 
 
-def _some(tests: Sequence[Samples]) -> list[Samples]:
-    """All test samples, or of very many some of each task, evenly spread over it."""
+def _subset(tests: Sequence[Samples]) -> list[Samples]:
+    """All test samples, or if there are very many, an evenly spaced part of each task's."""
     if sum(map(len, tests)) <= MANY_SAMPLES:
         return list(tests)
     counts = [min(len(test), SAMPLES_PER_TASK) for test in tests]
     rows = [torch.arange(count) * len(test) // max(1, count) for test, count in zip(tests, counts, strict=True)]
     return [Samples(test.x[chosen], test.y[chosen]) for test, chosen in zip(tests, rows, strict=True)]
-
-
-def load_analysis(folder: Path) -> Analysis:
-    """What was kept of the run in a folder; nothing, if it is of a time before this was done."""
-    tensors, facts = _load(folder)
-    activations = {name: values.float() for name, values in section(tensors, "activations").items()}
-    kept = ClassMemory(**facts["kept"]) if "kept" in facts else None
-    truncate = tuple(Truncated(**each) for each in facts.get("thinner", ()))
-    return Analysis(tensors.get("confusion"), activations, tuple(facts["labels"]), kept, truncate)
-
-
-def _load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    path = folder / ANALYSIS
-    return load_tensors(path) if path.is_file() else ({}, {"labels": []})

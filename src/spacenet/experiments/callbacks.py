@@ -1,51 +1,72 @@
-"""Watching a run: a live line in a terminal, plain lines elsewhere, a log in the run's folder."""
+"""Callbacks: what is called while a run goes on. Lines in a log, a progress bar, or whatever a user writes."""
 
-import sys
+import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.experiments.record import Record
 from spacenet.training.loop import Epoch
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 REFRESH_SECONDS = 0.1
-TIME_OF_DAY = len("2000-12-31 23:59:59")
+LINE_SECONDS = 2.0
+"""Between lines about epochs, where lines are printed instead of a bar."""
+log = logging.getLogger("spacenet")
 
 
-def print_line(line: str) -> None:
-    """A line of progress; results alone go to the standard output."""
-    print(line, file=sys.stderr, flush=True)
+@dataclass(frozen=True)
+class RunStart:
+    """What a run begins with."""
+
+    config: RunConfig
+    stream: Stream
+    tasks_done: int
+    """Tasks learned before, if the run resumes."""
+    warnings: Sequence[str] = ()
 
 
 class Callback:
-    """Is told what happens in a run. The base class looks away."""
+    """Override what you want to be told. Exceptions that a callback raises stop the run.
 
-    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None: ...
+    Examples
+    --------
+    >>> import spacenet
+    >>> class Print(spacenet.Callback):
+    ...     def on_task_end(self, record):
+    ...         print(f"task {len(record.matrix)}: {len(record.tasks[-1].epochs)} epochs")
+    >>> result = spacenet.run("split-digits", epochs=2, tasks="0,1/2,3", callbacks=[Print()], progress=False)
+    task 1: 2 epochs
+    task 2: 2 epochs
+    """
 
-    def batch(self, task: int, done: int, total: int) -> None: ...
+    def on_run_begin(self, start: RunStart) -> None: ...
 
-    def epoch(self, epoch: Epoch) -> None: ...
+    def on_batch_end(self, task: int, done: int, total: int) -> None:
+        """`done` of the task's `total` batches are over."""
 
-    def task(self, record: Record) -> None: ...
+    def on_epoch_end(self, epoch: Epoch) -> None: ...
 
-    def end(self, metrics: dict[str, Any]) -> None: ...
+    def on_task_end(self, record: Record) -> None:
+        """`record` holds everything measured so far; the task that was learned last is at its end."""
+
+    def on_run_end(self, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
         """Called when the run is over, however it ended."""
 
 
 class LineLogger(Callback):
-    """Writes a line for each thing that happens; epochs that follow each other too fast are passed over."""
+    """Writes a line for each event; epochs that follow each other too fast are skipped."""
 
-    def __init__(self, write: Callable[[str], None], seconds_between_epochs: float = 0.0) -> None:
+    def __init__(self, write: Callable[[str], None] = log.info, seconds_between_epochs: float = LINE_SECONDS) -> None:
         self.write = write
         self._pause, self._last = seconds_between_epochs, 0.0
         self._epochs: list[int] = []
@@ -55,30 +76,30 @@ class LineLogger(Callback):
     def tasks(self) -> int:
         return len(self._epochs)
 
-    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
-        self._epochs = [config.training.epochs_of(task) for task in range(len(stream))]
-        going_on = f", going on after {tasks_done} tasks" if tasks_done else ""
-        self.write(f"{config.method} learns {stream.name} in {len(stream)} tasks, seed {config.seed}{going_on}")
-        for warning in warnings:
+    def on_run_begin(self, start: RunStart) -> None:
+        model, stream = start.config.model, start.stream
+        self._epochs = [model.training.epochs_of(task) for task in range(len(stream))]
+        resumed = f", resuming after {start.tasks_done} tasks" if start.tasks_done else ""
+        self.write(f"{model.method} learns {stream.name} in {len(stream)} tasks, seed {model.seed}{resumed}")
+        for warning in start.warnings:
             self.write(f"warning: {warning}")
 
-    def epoch(self, epoch: Epoch) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         now = time.monotonic()
         if now - self._last < self._pause:
             return
         self._last = now
-        left = self._seconds_left(now, self._epochs_done(epoch.task, (epoch.epoch + 1) / epoch.epochs))
-        self.write(
-            f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  loss {epoch.loss:.4f}  "
-            f"training accuracy {epoch.accuracy:.1f} %" + (f"  about {_time(left)} left" if left is not None else "")
-        )
+        share = (epoch.epoch + 1) / epoch.epochs
+        left = self._seconds_left(now, self._epochs_done(epoch.task, share)) if self._epochs else None
+        remaining = f"  about {_time(left)} left" if left is not None else ""
+        self.write(epoch_line(epoch, self.tasks or None) + remaining)
 
     def _epochs_done(self, task: int, share: float) -> float:
-        """Of all tasks, when so much of a task is done."""
+        """Epochs of all tasks that are over when this share of a task is done."""
         return sum(self._epochs[:task]) + share * self._epochs[task]
 
     def _seconds_left(self, now: float, done: float) -> float | None:
-        """From the first epoch that was told of; what comes before it takes time but once."""
+        """Counted from the first epoch reported; what comes before it happens only once."""
         if self._began is None:
             self._began = now, done
             return None
@@ -87,10 +108,10 @@ class LineLogger(Callback):
             return None
         return (now - began) / (done - before) * (sum(self._epochs) - done)
 
-    def task(self, record: Record) -> None:
+    def on_task_end(self, record: Record) -> None:
         self.write(task_line(record, self.tasks))
 
-    def end(self, metrics: dict[str, Any]) -> None:
+    def on_run_end(self, metrics: dict[str, Any]) -> None:
         if metrics["stopped"]:
             self.write(metrics["stopped"])
         elif metrics["tasks_learned"]:
@@ -98,10 +119,10 @@ class LineLogger(Callback):
 
 
 class FileLogger(LineLogger):
-    """Keeps the lines in a file, with the time of day."""
+    """Appends the lines to a file, each with the time of day."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(self._append)
+        super().__init__(self._append, 0.0)
         self.path = path
 
     def _append(self, line: str) -> None:
@@ -110,61 +131,66 @@ class FileLogger(LineLogger):
 
 
 class ProgressBar(LineLogger):
-    """A live bar for the whole run, and a line that stays for each task learned."""
+    """A live bar for the whole run, in a terminal or a notebook, and a line that stays for each task learned."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "Console | None" = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+        console = console or Console(stderr=True)
         super().__init__(lambda line: console.print(line, highlight=False))
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            console=console,
-        )
+        columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._progress = Progress(*columns, TextColumn("left"), console=console, transient=True)
         self._bar = self._progress.add_task("", total=None)
         self._shown = 0.0
 
-    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
-        super().begin(config, stream, tasks_done, warnings)
-        completed = sum(self._epochs[:tasks_done])
+    def on_run_begin(self, start: RunStart) -> None:
+        super().on_run_begin(start)
+        completed = sum(self._epochs[: start.tasks_done])
         self._progress.update(self._bar, total=sum(self._epochs), completed=completed, description="task")
         self._progress.start()
 
-    def batch(self, task: int, done: int, total: int) -> None:
+    def on_batch_end(self, task: int, done: int, total: int) -> None:
         now = time.monotonic()
-        if now - self._shown > REFRESH_SECONDS:
-            self._shown = now
+        if now - self._shown <= REFRESH_SECONDS:
+            return
+        self._shown = now
+        if self._epochs:
             self._progress.update(self._bar, completed=self._epochs_done(task, done / total))
+        else:  # a single task of a model that learns on
+            self._progress.start()
+            self._progress.update(self._bar, completed=done, total=total)
 
-    def epoch(self, epoch: Epoch) -> None:
-        text = f"task {epoch.task + 1}/{self.tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  "
-        text += f"loss {epoch.loss:.3f}  accuracy {epoch.accuracy:.1f} %"
-        self._progress.update(self._bar, description=text, refresh=True)
+    def on_epoch_end(self, epoch: Epoch) -> None:
+        self._progress.update(self._bar, description=epoch_line(epoch, self.tasks or None), refresh=True)
 
-    def task(self, record: Record) -> None:
-        super().task(record)
+    def on_task_end(self, record: Record) -> None:
+        super().on_task_end(record)
         self._progress.update(self._bar, completed=sum(self._epochs[: len(record.matrix)]))
 
-    def end(self, metrics: dict[str, Any]) -> None: ...
+    def on_run_end(self, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
-        self._progress.update(self._bar, visible=False)
         self._progress.stop()
 
 
-class LogsView:
-    """Where several runs in other processes stand, read from the last lines of their logs; for `rich.live.Live`."""
+def default_callbacks(progress: bool = True) -> list[Callback]:
+    """A live bar in a terminal or a notebook; elsewhere lines in the log `spacenet`."""
+    if not progress:
+        return []
+    from rich.console import Console
 
-    def __init__(self, logs: Mapping[str, Path]) -> None:
-        self.logs, self.done = logs, 0
+    console = Console(stderr=True)
+    return [ProgressBar(console) if console.is_terminal or console.is_jupyter else LineLogger()]
 
-    def __rich__(self) -> Text:
-        lines = [f"{self.done} of {len(self.logs)} runs done"]
-        for label, log in self.logs.items():
-            last = log.read_text(encoding="utf-8").splitlines()[-1:] if log.is_file() else []
-            lines += [f"  {label}{line[TIME_OF_DAY:]}" for line in last if "done: " not in line]
-        return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+
+def epoch_line(epoch: Epoch, tasks: int | None = None) -> str:
+    """One line about an epoch."""
+    of_tasks = f"/{tasks}" if tasks else ""
+    return (
+        f"task {epoch.task + 1}{of_tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  loss {epoch.loss:.4f}  "
+        f"training accuracy {epoch.accuracy:.1f} %"
+    )
 
 
 def task_line(record: Record, tasks: int) -> str:

@@ -1,38 +1,25 @@
-"""Several methods on the same stream, each with several seeds, in one folder: FOLDER/METHOD/seed-N.
+"""Several methods on the same stream, each with several seeds: one row per method."""
 
-What is finished there is not repeated. What was started with other settings is not mixed in.
-"""
-
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from spacenet.config.presets import preset
-from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.model import merge
+from spacenet.config.presets import preset_config
+from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.batch import Outcome
-from spacenet.experiments.run import CONFIG, check, create_folder, load_config
-from spacenet.methods import get_method, method_names
+from spacenet.experiments.jobs import Outcome
+from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.run import RunData
+from spacenet.methods import get_method
+from spacenet.registry import METHODS
 
-ALL = "all"
 REFERENCE = "naive"
 """The method whose time is 1."""
 METHODS_SECTION = "methods"
-
-
-@dataclass(frozen=True)
-class MeanStd:
-    """A figure's mean and standard deviation over the seeds."""
-
-    mean: float
-    sd: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "MeanStd":
-        return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
+SAME_STREAM = ("name", "npz", "classes_per_task", "tasks", "shuffle_classes", "validation")
+"""Settings of the stream that the runs of a comparison share; data_dir says where the data is."""
 
 
 @dataclass(frozen=True)
@@ -45,119 +32,140 @@ class Row:
     acc: MeanStd
     bwt: MeanStd
     task_il_acc: MeanStd
-    """ACC if the task were told."""
     parameters: int
     extra_bytes: int
     """Kept from task to task besides the network."""
     images: int
     units_added: int
     seconds: float
-    times: float | None
+    relative_time: float | None
     """Training time as a multiple of the reference's in the same comparison."""
 
 
-def chosen_methods(text: str) -> list[str]:
-    """The methods that a comma-separated list names, in its order; `all` is all there are."""
-    names = method_names() if text == ALL else [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise SettingsError(f"methods: none are named; there are {', '.join(method_names())}, or all")
-    for name in names:
-        get_method(name)
-    return list(dict.fromkeys(names))
+@dataclass(frozen=True)
+class Failure:
+    """A run that did not learn the whole stream."""
+
+    method: str
+    seed: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.method} seed {self.seed}: {self.reason}"
 
 
-def settings_file(path: Path | None) -> dict[str, Any]:
-    """What a TOML file says for all methods, and under [methods.NAME] for one of them."""
-    settings = read_toml(path) if path is not None else {}
-    if "options" in settings:
-        raise SettingsError(f"{path}: options belong to one method; write [{METHODS_SECTION}.NAME.options]")
-    return settings
+@dataclass(frozen=True)
+class ComparisonData:
+    """Several methods on one stream."""
+
+    stream: str
+    evaluated_on: str
+    runs: Mapping[str, Sequence[RunData]]
+    """For each method its finished runs, by seed; in the order of the rows."""
+    rows: Sequence[Row]
+    failures: Sequence[Failure] = ()
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds that any method ran with."""
+        return sorted({run.config.model.seed for runs in self.runs.values() for run in runs})
+
+    @property
+    def labels(self) -> list[list[str]]:
+        """The classes of each task."""
+        return next(iter(self.runs.values()))[0].labels if self.runs else []
 
 
-def configs(
+def comparison_configs(
     stream: str,
     methods: Iterable[str],
     settings: Mapping[str, Any],
     over: Mapping[str, Any],
-    preset_name: str | None = None,
+    preset: str | None = None,
 ) -> dict[str, RunConfig]:
-    """Each method's config: its preset, then what the file says for all and for it, then `over`."""
+    """Each method's configuration: its preset, then `settings` for all and under "methods" for it, then `over`."""
+    if "method" in settings:
+        raise SettingsError(f"[method] belongs to one method; write [{METHODS_SECTION}.NAME.method]")
     common = {key: value for key, value in settings.items() if key != METHODS_SECTION}
     own = settings.get(METHODS_SECTION, {})
-    return {name: preset(stream, name, common, own.get(name, {}), over, preset_name=preset_name) for name in methods}
+    return {
+        name: preset_config(stream, name, merge(common, own.get(name, {}), over), preset=preset) for name in methods
+    }
 
 
-def prepare(configs: Mapping[str, RunConfig], seeds: Sequence[int], folder: Path) -> tuple[dict[Path, str], list[str]]:
-    """Make the folders of all runs, or take those that are there: their paths with a label, and who cannot take part.
-
-    A method whose settings cannot work on the stream is left out with its reason; the others go on.
-    """
-    labels: dict[Path, str] = {}
-    refused = []
-    for name, config in configs.items():
-        try:
-            check(config)
-        except SettingsError as error:
-            refused.append(f"{name}: {error}")
-            continue
-        for seed in seeds:
-            place, wanted = folder / name / f"seed-{seed}", dataclasses.replace(config, seed=seed)
-            if (place / CONFIG).is_file():
-                _same(load_config(place), wanted, place)
-            else:
-                create_folder(wanted, place)
-            labels[place] = f"{name} seed {seed}"
-    return labels, refused
-
-
-def _same(there: RunConfig, wanted: RunConfig, place: Path) -> None:
-    old, new = (dataclasses.asdict(config) for config in (there, wanted))
-    differing = sorted(_differences(old, new))
-    if differing:
-        raise RunError(
-            f"{place} holds a run with other settings ({', '.join(differing)}); choose another --out, or remove it"
-        )
-
-
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found = []
-    for key in {**old, **new}:
-        a, b = old.get(key), new.get(key)
-        if isinstance(a, dict) and isinstance(b, dict):
-            found += _differences(a, b, f"{key}.")
-        elif a != b and f"{prefix}{key}" not in _WHERE:
-            found.append(f"{prefix}{key}")
-    return found
-
-
-_WHERE = ("data.data_dir",)
-"""Says where data lies, not what it is."""
-
-
-def rows(outcomes: Iterable[Outcome]) -> list[Row]:
-    """The table's rows, in the order of the methods, from the runs that learned their whole stream."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def compare_outcomes(outcomes: Iterable[Outcome]) -> ComparisonData:
+    """The comparison that finished runs make. Those that did not learn the whole stream are listed as failures."""
+    found: dict[str, list[RunData]] = {}
+    failures = []
     for outcome in outcomes:
-        if outcome.metrics is not None and outcome.error is None:
-            found.setdefault(outcome.metrics["method"], []).append(outcome.metrics)
-    order = [*method_names(), *found]
-    reference = mean(m["seconds"] for m in found[REFERENCE]) if REFERENCE in found else None
-    return [_row(name, found[name], reference) for name in sorted(found, key=order.index)]
+        model = outcome.job.config.model
+        if outcome.finished and outcome.data is not None:
+            found.setdefault(model.method, []).append(outcome.data)
+        else:
+            reason = outcome.error.message if outcome.error else "not finished"
+            failures.append(Failure(model.method, model.seed, reason))
+    return compare_runs(found, failures)
 
 
-def _row(name: str, runs: Sequence[dict[str, Any]], reference: float | None) -> Row:
-    seconds = mean(m["seconds"] for m in runs)
+def compare_runs(found: Mapping[str, Sequence[RunData]], failures: Sequence[Failure] = ()) -> ComparisonData:
+    """The comparison of these runs, by method."""
+    order = [*METHODS, *found]
+    times = [run.metrics["seconds"] for run in found.get(REFERENCE, ())]
+    runs = {name: sorted(found[name], key=_seed) for name in sorted(found, key=order.index)}
+    rows = [_row(name, each, mean(times) if times else None) for name, each in runs.items()]
+    first = next(iter(runs.values()))[0].metrics if runs else {"stream": "", "evaluated_on": "test set"}
+    return ComparisonData(first["stream"], first["evaluated_on"], runs, rows, tuple(failures))
+
+
+def check_comparable(runs: Sequence[RunData]) -> None:
+    """Raise `RunError` for runs that cannot be put side by side: other streams, or one method with several settings."""
+    first: dict[str, RunData] = {}
+    seeds: dict[tuple[str, int], RunData] = {}
+    for run in runs:
+        model = run.config.model
+        if _stream(run) != _stream(runs[0]):
+            raise RunError(f"{_place(run)} and {_place(runs[0])} are runs on different streams or cuts of one")
+        other = first.setdefault(model.method, run)
+        if _settings(run) != _settings(other):
+            raise RunError(f"{_place(run)} and {_place(other)} are {model.method} with different settings; choose one")
+        twin = seeds.setdefault((model.method, model.seed), run)
+        if twin is not run:
+            raise RunError(f"{_place(run)} and {_place(twin)} are {model.method} with the same seed; choose one")
+
+
+def _place(run: RunData) -> str:
+    return str(run.folder) if run.folder else f"{run.config.model.method} seed {run.config.model.seed}"
+
+
+def _stream(run: RunData) -> tuple[Any, ...]:
+    return tuple(getattr(run.config.stream, name) for name in SAME_STREAM)
+
+
+def _settings(run: RunData) -> tuple[Any, ...]:
+    model = run.config.model
+    return model.net, model.training, model.method_settings
+
+
+def _seed(run: RunData) -> int:
+    return run.config.model.seed
+
+
+def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
+    def every(key: str) -> list[float]:
+        return [float(run.metrics[key]) for run in runs]
+
+    seconds = mean(every("seconds"))
     return Row(
         strategy=get_method(name).strategy,
         method=name,
         seeds=len(runs),
-        acc=MeanStd.of([m["acc"] for m in runs]),
-        bwt=MeanStd.of([m["bwt"] for m in runs]),
-        task_il_acc=MeanStd.of([m["task_incremental"]["acc"] for m in runs]),
-        parameters=round(mean(m["parameters"] for m in runs)),
-        extra_bytes=round(mean(m["extra_bytes"] for m in runs)),
-        images=round(mean(m["images_kept"] for m in runs)),
-        units_added=round(mean(m["units_added"] for m in runs)),
+        acc=MeanStd.of(every("acc")),
+        bwt=MeanStd.of(every("bwt")),
+        task_il_acc=MeanStd.of(every("task_il_acc")),
+        parameters=round(mean(every("parameters"))),
+        extra_bytes=round(mean(every("extra_bytes"))),
+        images=round(mean(every("images_kept"))),
+        units_added=round(mean(every("units_added"))),
         seconds=seconds,
-        times=seconds / reference if reference else None,
+        relative_time=seconds / reference if reference else None,
     )

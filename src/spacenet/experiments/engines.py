@@ -8,39 +8,16 @@ them.
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
+from spacenet.config.engine import EngineConfig
 from spacenet.errors import SettingsError, SpacenetError
-from spacenet.option_types import OptionalInt, OptionalText
 from spacenet.utils.extras import require_extra
 
 TRIES = 3
 PATIENCE = 10
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True)
-class EngineConfig:
-    """Where runs are computed, and how many at the same time."""
-
-    engine: Literal["local", "dask", "ray"] = "local"
-    """This machine's processes, or an existing Dask or Ray cluster (extras "dask" and "ray")."""
-    address: OptionalText = None
-    """The cluster: tcp://HOST:8786 of a Dask scheduler; for Ray auto or HOST:PORT."""
-    workers: OptionalInt = None
-    """Runs at the same time (default: one for each core, two if a GPU does the work; a cluster's all)."""
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise SettingsError(f"workers: {self.workers} is too small (need 1 or more)")
-        if self.engine == "local" and self.address is not None:
-            raise SettingsError(
-                f"address: {self.address} is a cluster's; name its kind with --engine dask or --engine ray"
-            )
-        if self.engine != "local" and self.address is None:
-            raise SettingsError(f"address: where is the {self.engine} cluster? (Dask: tcp://HOST:8786; Ray: auto)")
 
 
 class WorkersDied(SpacenetError):
@@ -106,7 +83,7 @@ def _dask(address: str) -> AbstractContextManager[Any]:
     try:
         client: AbstractContextManager[Any] = library.Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TypeError) as error:
-        raise SettingsError(f"address: no Dask scheduler answers at {address}: {error}") from error
+        raise SettingsError(f"no Dask scheduler answers at {address}: {error}", setting="address") from error
     return client
 
 
@@ -116,7 +93,7 @@ def _ray(address: str) -> Iterator[None]:
     try:
         library.init(address=address, log_to_driver=False, logging_level="error")
     except (ConnectionError, ValueError, RuntimeError) as error:
-        raise SettingsError(f"address: no Ray cluster answers at {address}: {error}") from error
+        raise SettingsError(f"no Ray cluster answers at {address}: {error}", setting="address") from error
     require_extra("engine", "ray", "ray.util.joblib").register_ray()
     try:
         yield

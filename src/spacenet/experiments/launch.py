@@ -28,7 +28,9 @@ def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments
     hardware = find_hardware(settings)
     on_gpu = hardware.device.type == "cuda"
     if on_gpu and torch.cuda.device_count() < settings.devices:
-        raise SettingsError(f"devices: {settings.devices} GPUs are asked for, there are {torch.cuda.device_count()}")
+        raise SettingsError(
+            f"{settings.devices} GPUs are needed, there are {torch.cuda.device_count()}", setting="devices"
+        )
     library = _fabric()
     # Fresh processes on either kind of device: what runs here (threads, a GPU in use) must not be forked.
     strategy = library.strategies.DDPStrategy(start_method="spawn", process_group_backend="nccl" if on_gpu else "gloo")

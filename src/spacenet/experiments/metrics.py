@@ -1,6 +1,8 @@
 """The accuracy matrix, and everything computed from it. Accuracies are percentages."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import mean, stdev
 
 import torch
 from torch import Tensor
@@ -24,10 +26,22 @@ class Scores:
     fwt: float
     """Forward transfer: mean accuracy on a task just before learning it, above that of the untrained network.
 
-    Where outputs appear with their task, as in all class-incremental methods here, it is 0: nobody can name a class
-    that has not been seen."""
+    Where outputs appear with their task, as in all class-incremental methods here, it is 0: a class that has not been
+    seen cannot be predicted."""
     learning_accuracy: float
     """Mean accuracy on each task right after learning it."""
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """Mean and standard deviation over seeds; of a single value the standard deviation is 0."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "MeanStd":
+        return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
 
 
 def scores(matrix: Matrix, untrained: list[float]) -> Scores:
@@ -43,17 +57,17 @@ def scores(matrix: Matrix, untrained: list[float]) -> Scores:
     )
 
 
-def accuracies(output: Tensor, tests: list[Samples], classes: list[range]) -> tuple[list[float], list[float]]:
+def accuracies(output: Tensor, tests: Sequence[Samples], classes: Sequence[range]) -> tuple[list[float], list[float]]:
     """Accuracy on each task: among all classes seen (class-incremental), and among the task's own (task-incremental).
 
     `output` has one row per sample of all `tests` and one column per class seen. A task not yet seen scores 0.
     """
-    free, task_il = [], []
+    class_il, task_il = [], []
     for part, test, own in zip(output.split([len(test) for test in tests]), tests, classes, strict=True):
         seen = own.stop <= output.shape[1]
-        free.append(_percent(part.argmax(1), test.y) if output.shape[1] else 0.0)
+        class_il.append(_percent(part.argmax(1), test.y) if output.shape[1] else 0.0)
         task_il.append(_percent(part[:, own.start : own.stop].argmax(1) + own.start, test.y) if seen else 0.0)
-    return free, task_il
+    return class_il, task_il
 
 
 def _percent(predicted: Tensor, truth: Tensor) -> float:

@@ -10,7 +10,7 @@ import torch
 from spacenet import __version__
 from spacenet.config.run import RunConfig
 from spacenet.experiments.metrics import Matrix, scores
-from spacenet.methods.base import LayerUsage
+from spacenet.methods.base import LayerUsage, Method
 
 
 @dataclass
@@ -20,6 +20,8 @@ class TaskRecord:
     index: int
     labels: list[str]
     seconds: float = 0.0
+    training_seconds: float = 0.0
+    """Of these, the seconds of training itself, without evaluation and saving."""
     epochs: list[dict[str, float]] = field(default_factory=list)
     accuracy: float = 0.0
     layers: list[LayerUsage] = field(default_factory=list)
@@ -28,7 +30,15 @@ class TaskRecord:
     images_kept: int = 0
     parameters: int = 0
     units_added: int = 0
-    """Hidden units beyond those that the network had in the beginning."""
+    """Hidden units beyond those that the network started with."""
+
+    def measure(self, method: Method) -> None:
+        """Fill in what the method keeps now that the task is learned."""
+        self.layers = method.layer_usage()
+        self.bytes_kept, self.extra_bytes = method.bytes_kept(), method.extra_bytes()
+        self.images_kept, self.parameters = len(method.memory), method.parameters_kept()
+        planned = {layer.name: layer.size for layer in method.blueprint.hidden}
+        self.units_added = sum(usage.units - planned.get(usage.name, usage.units) for usage in self.layers)
 
 
 @dataclass
@@ -37,42 +47,47 @@ class Record:
 
     untrained: list[float] = field(default_factory=list)
     matrix: Matrix = field(default_factory=list)
-    task_incremental: Matrix = field(default_factory=list)
+    task_il_matrix: Matrix = field(default_factory=list)
     tasks: list[TaskRecord] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> "Record":
-        """Take back what `dataclasses.asdict` gave."""
+    def from_plain(cls, facts: dict[str, Any]) -> "Record":
+        """Restore what `dataclasses.asdict` returned."""
         tasks = [TaskRecord(**{**t, "layers": [LayerUsage(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
-        return cls(facts["untrained"], facts["matrix"], facts["task_incremental"], tasks)
+        return cls(**{**facts, "tasks": tasks})
 
     def metrics(self, config: RunConfig, hardware: str, stopped: str | None = None) -> dict[str, Any]:
         """The content of metrics.json."""
         done = self.tasks[: len(self.matrix)]
         metrics: dict[str, Any] = {
-            "stream": config.stream,
-            "method": config.method,
-            "seed": config.seed,
-            "net": config.net.net,
-            "evaluated_on": "held-out training data" if config.data.validation else "test set",
+            "stream": config.stream.name,
+            "method": config.model.method,
+            "seed": config.model.seed,
+            "net": config.model.net.name,
+            "evaluated_on": "held-out training data" if config.stream.validation else "test set",
             "tasks_learned": len(done),
             "stopped": stopped,
+            "warnings": self.warnings,
             "seconds": sum(task.seconds for task in self.tasks),
+            "training_seconds": sum(task.training_seconds for task in self.tasks),
             "hardware": hardware,
         }
         if done:
-            task_il = scores(self.task_incremental, self.untrained)
+            task_il = scores(self.task_il_matrix, self.untrained)
             metrics |= asdict(scores(self.matrix, self.untrained))
             metrics |= {
                 "matrix": self.matrix,
-                "task_incremental": {"acc": task_il.acc, "bwt": task_il.bwt, "matrix": self.task_incremental},
-                "connections": sum(layer.connections for layer in done[-1].layers),
+                "task_il_acc": task_il.acc,
+                "task_il_bwt": task_il.bwt,
+                "task_il_matrix": self.task_il_matrix,
+                "connections": sum(usage.connections for usage in done[-1].layers),
                 "parameters": done[-1].parameters,
                 "bytes_kept": done[-1].bytes_kept,
                 "extra_bytes": done[-1].extra_bytes,
                 "images_kept": done[-1].images_kept,
                 "units_added": done[-1].units_added,
-                "layers": [asdict(layer) for layer in done[-1].layers],
+                "layers": [asdict(usage) for usage in done[-1].layers],
                 "tasks": [asdict(task) for task in done],
             }
         metrics["versions"] = {

@@ -1,31 +1,35 @@
 """One run: learn a stream with a method, measure, save after every epoch, resume where it stopped.
 
-A run folder holds config.toml, run.log, analysis.safetensors, and in the end metrics.json and model.safetensors; until
-then state.safetensors, from which the run goes on.
+A run needs no folder. With one it leaves config.toml, run.log, analysis.safetensors, and in the end metrics.json and
+model.safetensors; until then state.safetensors, from which it can be resumed.
 """
 
 import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from spacenet.config.run import RunConfig, from_mapping, read_toml, to_toml
+from spacenet.config.model import ModelConfig
+from spacenet.config.run import RunConfig, read_toml
 from spacenet.data.augmentation import check_images
-from spacenet.data.streams import Stream, build_stream
-from spacenet.errors import RunError, SpaceFull
-from spacenet.experiments.analysis import keep_truncated, save_activations, save_confusion
-from spacenet.experiments.callbacks import Callback, FileLogger
+from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream
+from spacenet.errors import ModelFileError, RunError, SpaceFull
+from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
 from spacenet.experiments.metrics import accuracies
 from spacenet.experiments.record import Record, TaskRecord
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.model.file import save_model
-from spacenet.model.model import Model, Recipe
+from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
+from spacenet.model.model import Model
 from spacenet.nets import build_net
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task
@@ -34,37 +38,39 @@ from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
-MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_incremental")
+MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
 """Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
 
 
-def check(config: RunConfig) -> None:
-    """Raise what is wrong with a config, before anything is written: its data, its cut, its settings."""
-    _prepare(config, find_hardware(config.training).device)
+@dataclass(frozen=True)
+class RunData:
+    """Everything that a run leaves."""
 
+    config: RunConfig
+    metrics: dict[str, Any]
+    """The content of metrics.json."""
+    analysis: Analysis
+    model: Model | None = None
+    """None for methods whose networks are not models of their own."""
+    folder: Path | None = None
 
-def _prepare(config: RunConfig, device: torch.device) -> tuple[Stream, Method, list[str]]:
-    stream = build_stream(config.stream, config.data)
-    blueprint = build_net(config.net, stream.input_shape)
-    if config.training.augment != "none":
-        check_images(stream.input_shape)
-    method = get_method(config.method)(blueprint, config.options, config.seed, device)
-    return stream, method, method.check(stream)
+    @property
+    def labels(self) -> list[list[str]]:
+        """The classes of each task learned."""
+        return [list(task["labels"]) for task in self.metrics.get("tasks", [])]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "model": to_bytes(self.model) if self.model else None}
 
-def create_folder(config: RunConfig, folder: Path) -> None:
-    """Make the folder of a new run."""
-    if (folder / CONFIG).exists():
-        raise RunError(f"{folder} holds a run already; go on with --resume {folder}, or choose another --out")
-    folder.mkdir(parents=True, exist_ok=True)
-    save_text(folder / CONFIG, to_toml(config))
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "model": from_bytes(state["model"]) if state["model"] else None})
 
 
 def load_config(folder: Path) -> RunConfig:
-    """The config of the run in a folder."""
+    """The configuration of the run in a folder."""
     if not (folder / CONFIG).is_file():
         raise RunError(f"{folder} holds no run (there is no {CONFIG} in it)")
-    return from_mapping(read_toml(folder / CONFIG))
+    return RunConfig.from_plain(read_toml(folder / CONFIG))
 
 
 def load_metrics(folder: Path) -> dict[str, Any] | None:
@@ -73,41 +79,75 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-class Run:
-    """A run in its folder, at the point where it stopped last."""
+def load_run(folder: Path) -> RunData:
+    """The finished run in a folder."""
+    config, metrics = load_config(folder), load_metrics(folder)
+    if metrics is None:
+        raise RunError(
+            f"{folder}: the run is not finished.",
+            cli=f"Continue it with: spacenet run --resume {folder}",
+            python=f"Continue it with spacenet.run(…, out={str(folder)!r}).",
+        )
+    try:
+        model = load_model(folder / MODEL)
+    except ModelFileError:
+        model = None
+    return RunData(config, metrics, Analysis.load(folder), model, folder)
 
-    def __init__(self, folder: Path, callbacks: Sequence[Callback] = (), hardware: Hardware | None = None) -> None:
-        """`hardware` is given where several processes share the run; only the one that leads writes and watches."""
-        self.folder, self.config = folder, load_config(folder)
-        torch.set_num_threads(self.config.training.threads)
-        self.hardware = hardware or find_hardware(self.config.training)
-        self.callbacks = [*callbacks, FileLogger(folder / LOG)] if self.hardware.leads else []
-        self.stream, self.method, self.warnings = _prepare(self.config, self.hardware.device)
+
+class Run:
+    """A run, from its beginning or from where it stopped. Making one checks everything; nothing is written before."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        stream: Stream | None = None,
+        folder: Path | None = None,
+        callbacks: Sequence[Callback] = (),
+        hardware: Hardware | None = None,
+    ) -> None:
+        """
+        stream     the user's own data; without it the stream is built from the configuration
+        folder     where results are kept; a run that was interrupted there is resumed
+        hardware   given where several processes share the run; only the first one writes and calls callbacks
+        """
+        torch.set_num_threads(config.model.training.threads)
+        self.hardware = hardware or find_hardware(config.model.training)
+        self.config, self.folder = config, folder if self.hardware.leads else None
+        self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
+        self.method = build_method(config.model, self.stream.input_shape, self.hardware.device)
+        self.record = Record(warnings=self.method.check(self.stream))
+        self.analysis = Analysis()
+        self.callbacks = list(callbacks) if self.hardware.leads else []
+        self.start: Position | None = None
         self.tests = [task.test for task in self.stream]
         self.test_x = torch.cat([test.x for test in self.tests]).to(self.hardware.device)
-        self.record = Record()
-        self.start: Position | None = None
-        if (folder / STATE).is_file():
-            self._restore()
+        if folder is not None and (folder / STATE).is_file():
+            self._restore(folder)
         else:
             self.record.untrained, _ = self._evaluate(0)
 
-    def execute(self) -> dict[str, Any]:
-        """Learn what is still to be learned; returns the metrics."""
-        self._tell(lambda callback: callback.begin(self.config, self.stream, len(self.record.matrix), self.warnings))
+    def execute(self) -> RunData:
+        """Learn what is still to be learned."""
+        if self.folder is not None:
+            create_folder(self.config, self.folder)
+            self.callbacks.append(FileLogger(self.folder / LOG))
+        start = RunStart(self.config, self.stream, len(self.record.matrix), self.record.warnings)
+        self._call(lambda callback: callback.on_run_begin(start))
         try:
             for index in range(len(self.record.matrix), len(self.stream)):
                 self._learn(index)
-            metrics = self._finish()
+            data = self._finish()
         except SpaceFull as full:
-            # What was learned before stays usable: the model and its metrics are written as for a finished run.
-            self._finish(stopped=f"task {len(self.record.matrix) + 1} was not learned: {full}")
+            # What was learned before stays usable: the model and its metrics are kept as for a finished run.
+            stopped = f"task {len(self.record.matrix) + 1} was not learned: {full.message}"
+            full.result = self._finish(stopped)
             raise
         finally:
-            self._tell(lambda callback: callback.close())
-        if self.hardware.leads:
+            self._call(lambda callback: callback.close())
+        if self.folder is not None:
             (self.folder / STATE).unlink(missing_ok=True)
-        return metrics
+        return data
 
     def _learn(self, index: int) -> None:
         task, began = self.stream[index], time.perf_counter()
@@ -118,95 +158,125 @@ class Run:
 
         def on_batch(done: int, total: int) -> None:
             for callback in self.callbacks:
-                callback.batch(index, done, total)
+                callback.on_batch_end(index, done, total)
+
+        resumed = time.perf_counter()
 
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+            nonlocal resumed
+            current.training_seconds += time.perf_counter() - resumed
             current.seconds = before + time.perf_counter() - began
-            notes = self.method.epoch_notes()
-            current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **notes})
-            self._tell(lambda callback: callback.epoch(epoch))
+            current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **self.method.epoch_metrics()})
+            self._call(lambda callback: callback.on_epoch_end(epoch))
             self._save(epoch.epoch + 1, optimizer)
+            resumed = time.perf_counter()
 
         learn_task(
             self.method,
             task,
-            self.config.training,
+            self.config.model.training,
             hardware=self.hardware,
             start=self.start,
             on_batch=on_batch,
             on_epoch=on_epoch,
         )
+        current.training_seconds += time.perf_counter() - resumed
         self.start = None
-        row, task_il = self._evaluate(index + 1)
-        self.record.matrix.append(row)
-        self.record.task_incremental.append(task_il)
-        current.accuracy, current.layers = row[index], self.method.layers()
-        current.bytes_kept, current.extra_bytes = self.method.bytes_kept(), self.method.extra_bytes()
-        current.images_kept, current.parameters = len(self.method.memory), self.method.parameters_kept()
-        planned = {layer.name: layer.size for layer in self.method.blueprint.hidden}
-        current.units_added = sum(layer.units - planned.get(layer.name, layer.units) for layer in current.layers)
+        class_il, task_il = self._evaluate(index + 1)
+        self.record.matrix.append(class_il)
+        self.record.task_il_matrix.append(task_il)
+        current.accuracy = class_il[index]
+        current.measure(self.method)
         current.seconds = before + time.perf_counter() - began
         if index == 0 and self.hardware.leads:
-            save_activations(self.folder, self.method, task)
+            self.analysis.record_activations(self.method, task)
+            if self.folder is not None:
+                self.analysis.save(self.folder)
         self._save()
-        self._tell(lambda callback: callback.task(self.record))
+        self._call(lambda callback: callback.on_task_end(self.record))
 
     def _evaluate(self, learned: int) -> tuple[list[float], list[float]]:
-        """Accuracy on each task after so many were learned. Those to come score 0: nobody can name their classes."""
+        """Accuracy on each task after `learned` tasks. Those to come score 0: their classes have no outputs yet."""
         to_come = [0.0] * (len(self.stream) - learned)
         if not learned:
             return to_come, to_come
         tests = self.tests[:learned]
         output = self.method.predict_all(self.test_x[: sum(map(len, tests))])
-        free, task_il = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
-        return free + to_come, task_il + to_come
+        class_il, task_il = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
+        return class_il + to_come, task_il + to_come
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
-        """Save the state; an optimiser is given in the middle of a task."""
-        if not self.hardware.leads:
+        """Save the state; an optimizer is given in the middle of a task."""
+        if self.folder is None:
             return
-        tensors = in_section("model", self.method.model())
-        tensors |= in_section("memory", {str(task): rows for task, rows in self.method.memory.rows.items()})
+        memory = {str(task): rows for task, rows in self.method.memory.rows.items()}
+        tensors = {**in_section("method", self.method.state()), **in_section("memory", memory)}
         if optimizer is not None:
-            tensors |= in_section("task", self.method.task_state())
             tensors |= in_section("optimizer", optimizer.state_tensors())
         facts = {"epochs_done": epochs_done, "record": dataclasses.asdict(self.record)}
         save_tensors(self.folder / STATE, tensors, facts)
 
-    def _restore(self) -> None:
-        tensors, facts = load_tensors(self.folder / STATE)
-        self.record = Record.from_facts(facts["record"])
-        self.method.tasks_learned = len(self.record.matrix)
-        self.method.classes = [task.classes for task in self.stream[: len(self.record.tasks)]]
-        self.method.load_model(section(tensors, "model"))
+    def _restore(self, folder: Path) -> None:
+        tensors, facts = load_tensors(folder / STATE)
+        self.record, self.analysis = Record.from_plain(facts["record"]), Analysis.load(folder)
+        self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
         if facts["epochs_done"]:
-            self.start = Position(facts["epochs_done"], section(tensors, "task"), section(tensors, "optimizer"))
+            self.start = Position(facts["epochs_done"], section(tensors, "optimizer"))
 
-    def _finish(self, stopped: str | None = None) -> dict[str, Any]:
+    def _finish(self, stopped: str | None = None) -> RunData:
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
-            return metrics
-        self._save_model(metrics)
+            return RunData(self.config, metrics, self.analysis)
+        model = self._model(metrics)
         learned = self.stream[: len(self.record.matrix)]
-        save_confusion(self.folder, self.method, learned)
-        keep_truncated(self.folder, self.method, learned, self.stream.input_shape)
-        save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
-        self._tell(lambda callback: callback.end(metrics))
-        return metrics
+        self.analysis.record_confusion(self.method, learned)
+        self.analysis.record_truncation(self.method, learned, self.stream.input_shape)
+        data = RunData(self.config, metrics, self.analysis, model, self.folder)
+        if self.folder is not None:
+            if model is None:
+                save_tensors(self.folder / MODEL, _kept(self.method), {"method": self.config.model.method})
+            else:
+                save_model(self.folder / MODEL, model)
+            self.analysis.save(self.folder)
+            save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
+        self._call(lambda callback: callback.on_run_end(metrics))
+        return data
 
-    def _save_model(self, metrics: dict[str, Any]) -> None:
-        """A model to use, where the method has a space; of other methods the bare tensors."""
-        config, method, learned = self.config, self.method, self.stream.cut[: len(self.record.matrix)]
-        if not isinstance(method, SparseMethod) or not learned:
-            save_tensors(self.folder / MODEL, method.model(), {"method": config.method})
-            return
-        anywhere = dataclasses.replace(config.training, device="auto", devices=1)
-        recipe = Recipe(config.method, config.seed, config.net, anywhere, method.settings, self.stream.input_shape)
+    def _model(self, metrics: dict[str, Any]) -> Model | None:
+        """A model to use, where the method's network is one."""
+        tasks = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
+        if not isinstance(self.method, SparseMethod) or not tasks:
+            return None
+        training = dataclasses.replace(self.config.model.training, device="auto", devices=1)
+        config = dataclasses.replace(
+            self.config.model, training=training, preprocessing=self.stream.resolved_preprocessing
+        )
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
-        tasks = [tuple(labels) for labels in learned]
-        save_model(self.folder / MODEL, Model.of(recipe, method, self.stream.normalization, tasks, measured))
+        return Model.from_method(
+            config, self.stream.input_shape, self.method, self.stream.normalization, tasks, measured
+        )
 
-    def _tell(self, event: Callable[[Callback], None]) -> None:
+    def _call(self, event: Callable[[Callback], None]) -> None:
         for callback in self.callbacks:
             event(callback)
+
+
+def build_method(config: ModelConfig, input_shape: tuple[int, ...], device: torch.device) -> Method:
+    """The method that a configuration describes, for inputs of this shape; it has learned nothing."""
+    if config.training.augment != "none":
+        check_images(input_shape)
+    blueprint = build_net(config.net, input_shape)
+    return get_method(config.method)(blueprint, config.method_settings, config.seed, device)
+
+
+def create_folder(config: RunConfig, folder: Path) -> None:
+    """Make the folder of a run, unless it is there already."""
+    if (folder / CONFIG).exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    save_text(folder / CONFIG, config.to_toml())
+
+
+def _kept(method: Method) -> dict[str, Tensor]:
+    return {**in_section("network", method.network_state()), **method.extra_state()}

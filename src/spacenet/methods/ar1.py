@@ -1,44 +1,36 @@
-"""AR1: CWR+'s output layer above a network that goes on learning, held back by Synaptic Intelligence."""
+"""AR1: CWR+'s output layer on a network that keeps learning, regularized by Synaptic Intelligence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-import torch
+from annotated_types import Ge, Gt
 from torch import Tensor
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained_params
 from spacenet.utils.optimizers import Optimizer
+from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
 class AR1Settings(MethodSettings):
-    """How firmly the weights below the output layer are held."""
+    """How strongly the weights below the output layer are held."""
 
-    strength: float = 100.0
-    """What the penalty is multiplied by (λ)."""
-    damping: float = 0.1
-    """Added to the squared way of a weight, so that one that stood still gets no boundless importance (ξ)."""
-    importance_limit: float = 0.01
-    """No weight becomes more important than this (the paper's max F): else the penalty's steps can grow too large."""
-
-    def __post_init__(self) -> None:
-        if self.strength < 0:
-            raise SettingsError(f"strength: {self.strength} is negative")
-        for name in ("damping", "importance_limit"):
-            if getattr(self, name) <= 0:
-                raise SettingsError(f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need more than 0)")
+    strength: Annotated[float, Ge(0)] = 100.0
+    """Factor of the penalty (λ)."""
+    damping: Annotated[float, Gt(0)] = 0.1
+    """Added to the squared change of a weight, so that the importance of one that hardly changed stays finite (ξ)."""
+    importance_limit: Annotated[float, Gt(0)] = 0.01
+    """Upper bound of a weight's importance (the paper's max F); without it, gradients can become too large."""
 
 
 class AR1(QuadraticPenalty, ConsolidatedOutputs):
-    """The outputs of each task are trained from zero and kept; below them, λ Σ F (θ − θ̂)² is added to the loss."""
+    """The outputs of each task are trained from zero and kept; for the weights below, λ Σ F (θ − θ̂)² joins the loss."""
 
     name = "ar1"
     strategy = "Architectural"
@@ -49,39 +41,39 @@ class AR1(QuadraticPenalty, ConsolidatedOutputs):
     )
     Settings = AR1Settings
     settings: AR1Settings
-    presets: ClassVar = {"split-fashion-mnist": {"training": {"epochs": 4}}}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.001, 0.3, log=True),
         "method.strength": Uniform(0.1, 1e4, log=True),
         "method.importance_limit": Uniform(0.0001, 10.0, log=True),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.penalty, self.path = Penalty(self.settings.strength), PathIntegral()
 
-    def below(self) -> dict[str, Tensor]:
-        """The trained values below the output layer."""
+    def inner_params(self) -> dict[str, Tensor]:
+        """The trained parameters below the output layer."""
         outputs = self.output_names()
-        return {name: value for name, value in trained(self.values).items() if name not in outputs}
+        return {name: param for name, param in trained_params(self.params).items() if name not in outputs}
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        self.path.begin(self.below())
-        self.penalty.hold(self.path.start)
+        self.path.begin(self.inner_params())
+        self.penalty.set_anchor(self.path.start)
 
     def step(self, optimizer: Optimizer) -> None:
-        below = self.below()
-        self.path.follow(below, self.penalty.without(below), lambda: super(AR1, self).step(optimizer))
+        params = self.inner_params()
+        self.path.record(params, self.penalty.data_gradients(params), lambda: super(AR1, self).step(optimizer))
 
     def end_task(self, task: Task) -> None:
-        self.penalty.add(self.path.importance(self.values, self.settings.damping), self.settings.importance_limit)
+        self.penalty.add(self.path.importance(self.params, self.settings.damping), self.settings.importance_limit)
         super().end_task(task)
 
-    def task_state(self) -> dict[str, Tensor]:
-        return self.path.tensors()
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | (in_section("task", self.path.tensors()) if self.in_task else {})
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        super().resume_task(task, data, tensors)
-        self.path.load(tensors, self.device)
-        self.penalty.hold(self.path.start)
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.path.load(section(state, "task"), self.device)
+        if self.in_task:
+            self.penalty.set_anchor(self.path.start)

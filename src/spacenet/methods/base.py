@@ -8,8 +8,8 @@ The training loop calls, for each task of a stream:
 A method is a short file that declares its settings and overrides the hooks it needs. How the known ones fit in:
 
     a penalty (EWC, SI, MAS)    `loss` adds it, `end_task` measures the weights' importance
-    a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` joins it; `predict` may be another rule
-    a second network (DGR)      `parameters` and `loss` cover both; `forward` mixes in what the old generator dreams
+    a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` adds it; `predict` may be another rule
+    a second network (DGR)      `parameters` and `loss` cover both; `forward` adds what the old generator produces
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
 """
 
@@ -36,8 +36,8 @@ __all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
-"""How names in a state begin: what predicts, how far learning has come, what only the current task needs. All other names
-are what the method keeps besides the network."""
+"""Prefixes of the names in a state: what predicts, how many tasks were learned, what only the current task needs. All
+other names are what the method keeps besides the network."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls.made(data.x.index_select(0, rows), data, rows)
+        return cls.with_inputs(data.x.index_select(0, rows), data, rows)
 
     @classmethod
-    def made(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
-        """These rows of the data, with inputs computed from theirs."""
+    def with_inputs(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
+        """The labels of these rows of the data, with inputs computed from theirs."""
         return cls(x, data.y.index_select(0, rows), rows)
 
 
@@ -110,6 +110,11 @@ class Method(ABC):
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
 
+    @property
+    def in_task(self) -> bool:
+        """Whether a task is being learned: it has begun and not ended."""
+        return len(self.classes) > self.tasks_learned
+
     # Before training
 
     def check(self, stream: Stream) -> list[str]:
@@ -131,7 +136,7 @@ class Method(ABC):
         """What the optimizer may change during this task."""
 
     def statistics(self) -> list[Tensor]:
-        """What `forward` updates by itself (running statistics of batch norm); processes that share a batch average it."""
+        """What `forward` updates itself (running statistics of batch norm); processes that share a batch average it."""
         return []
 
     @abstractmethod
@@ -229,7 +234,7 @@ class Method(ABC):
         return None
 
     def truncate(self, directions: int) -> Pack:
-        """The predictor that would result from keeping only so many directions of each Gaussian, for such methods."""
+        """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
 
     def parameters_kept(self) -> int:

@@ -1,42 +1,37 @@
-"""CLNP: units that a task hardly uses are pruned and free for later tasks; all others are frozen."""
+"""CLNP: units that a task hardly uses are pruned and left to later tasks; all others are frozen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError, SpaceFull
+from spacenet.errors import SpaceFull
 from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings
 from spacenet.methods.shared.masked import Masked
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import Params
 from spacenet.utils.seeding import generator
+from spacenet.utils.tensors import in_section
 
 
 @dataclass(frozen=True)
 class CLNPSettings(MethodSettings):
-    """How few units a task should get along with."""
+    """How many units a task may keep."""
 
-    sparsity: float = 1e-3
-    """Strength of the penalty on mean activations (L1): it silences units that a task can do without."""
-    margin: float = 0.05
-    """Percentage points of training accuracy that a task may lose when its least active units are pruned.
-
-    The published "graceful forgetting": a little is lost now, under control, so that later tasks have room."""
-
-    def __post_init__(self) -> None:
-        if self.sparsity < 0:
-            raise SettingsError(f"sparsity: {self.sparsity} is negative")
-        if not 0.0 <= self.margin <= 100.0:
-            raise SettingsError(f"margin: {self.margin} is not a number of percentage points (need 0 to 100)")
+    sparsity: Annotated[float, Ge(0)] = 1e-3
+    """Factor of the L1 penalty on mean activations, which deactivates units that a task does not need."""
+    margin: Annotated[float, Ge(0), Le(100)] = 0.05
+    """Percentage points of training accuracy that a task may lose when its least active units are pruned: the published
+    "graceful forgetting", which leaves room for later tasks."""
 
 
 class CLNP(Masked):
-    """Tasks share a network of fixed size: each may read what earlier ones use, and change only what they left free."""
+    """Tasks share a network of fixed size: each may use the units of earlier ones, and changes only the free units."""
 
     name = "clnp"
     strategy = "Architectural"
@@ -50,40 +45,42 @@ class CLNP(Masked):
         "method.margin": Uniform(0.0, 1.0),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: CLNPSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.taken = {each.name: torch.zeros(each.size, dtype=torch.bool) for each in blueprint.hidden}
-        """Which units of each hidden layer are in use by a task learned, and frozen."""
-        self.counted: dict[str, Tensor] = {}
-        """For each link from hidden units a 1 where the unit is free: only their activity is penalised."""
+    def setup(self) -> None:
+        super().setup()
+        self.taken = {layer.name: torch.zeros(layer.size, dtype=torch.bool) for layer in self.blueprint.hidden}
+        """Which units of each hidden layer belong to a task learned, and are frozen."""
+        self.penalized: dict[str, Tensor] = {}
+        """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
         self.activity = torch.zeros(())
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if all(bool(taken.all()) for taken in self.taken.values()):
             raise SpaceFull(
-                f"the network is full: all {sum(map(len, self.taken.values()))} hidden units are in use by earlier "
-                "tasks. Wider layers, or more --sparsity or --margin, leave room for more tasks.",
+                f"the network is full: earlier tasks use all {sum(map(len, self.taken.values()))} hidden units.",
                 layer=self.blueprint.hidden[-1].name,
+                cli="Wider layers (--hidden), or more --sparsity or --margin, leave room for more tasks.",
+                python="Wider layers (hidden), or more sparsity or margin, leave room for more tasks.",
             )
         super().begin_task(task, data)
         if self.tasks_learned:
-            self._renew()
+            self._reinitialize()
         self._freeze_taken()
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
         self._freeze_taken()
 
-    def _renew(self) -> None:
-        """Free units start anew, as untrained as in a new network."""
+    def _reinitialize(self) -> None:
+        """Initialize the free units as in a new network."""
         rng = generator(self.seed, "renew", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target in self.taken:
-                weight, taken = self.values[link.name].data, self.taken[link.target]
+                weight, taken = self.params[link.name].data, self.taken[link.target]
                 new = link.initial((weight.shape[0], weight.shape[1]), weight.shape[1], weight.shape[0], rng)
                 weight[~taken] = new[~taken].to(self.device)
         for layer in self.blueprint.hidden:
             for key, value in layer.keys().items():
-                self.values[key].data[~self.taken[layer.name]] = value.initial
+                self.params[key].data[~self.taken[layer.name]] = value.initial
 
     def _freeze_taken(self) -> None:
         outputs = torch.arange(self.classes[-1].stop) >= self.classes[-1].start
@@ -91,101 +88,101 @@ class CLNP(Masked):
         masks = {key: free[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
         for link in self.blueprint.links:
             masks[link.name] = free[link.target].view(-1, 1, *(1 for _ in link.kernel))
-        self.freeze(masks)
+        self.freeze_except(masks)
         hidden = [link for link in self.blueprint.links if link.source in self.taken]
-        self.counted = {link.name: free[link.source].to(self.device, torch.float32) for link in hidden}
+        self.penalized = {link.name: free[link.source].to(self.device, torch.float32) for link in hidden}
 
     def forward(self, batch: Batch) -> Tensor:
         activities = []
 
         def hook(link: str, h: Tensor) -> None:
-            if link in self.counted:
-                activities.append((per_unit(h) * self.counted[link]).sum())
+            if link in self.penalized:
+                activities.append((mean_activity(h) * self.penalized[link]).sum())
 
-        output = self.blueprint.forward({**self.in_training(), **self.uses_batch_stats}, batch.x, hook)
+        output = self.blueprint.forward({**self.effective_params(), **self.uses_batch_stats}, batch.x, hook)
         self.activity = torch.stack(activities).sum()
         return output
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Of the task's own classes: scores of old ones are what they are."""
+        """Cross-entropy over the task's own classes, and the penalty on activity."""
         first = self.classes[-1].start
         return F.cross_entropy(output[:, first:], batch.y - first) + self.settings.sparsity * self.activity
 
     def end_task(self, task: Task) -> None:
-        self.settle_values()
-        self.taken = self._used(task)
-        for name, value in self._cut(self.taken).items():
-            self.values[name].data.copy_(value)
+        self.unfreeze()
+        self.taken = self._find_used(task)
+        for name, param in self._disconnect(self.taken).items():
+            self.params[name].data.copy_(param)
         super().end_task(task)
 
-    def _used(self, task: Task) -> dict[str, Tensor]:
-        """Which units are in use after the task: the threshold on activity is as high as the margin allows."""
-        activity = self._activity(task)
+    def _find_used(self, task: Task) -> dict[str, Tensor]:
+        """Which units are used after the task: those above the highest threshold of activity that the margin allows."""
+        activity = self._measure_activity(task)
         steps = torch.cat(list(activity.values())).unique()
-        least = self._accuracy(task, self.values) - self.settings.margin / 100
+        least = self._accuracy(task, self.params) - self.settings.margin / 100
 
         def above(threshold: Tensor) -> dict[str, Tensor]:
             return {name: self.taken[name] | (activity[name] > threshold) for name in self.taken}
 
-        low, high = -1, len(steps)  # steps[:low + 1] can be done without, steps[high:] cannot
+        low, high = -1, len(steps)  # units with steps[:low + 1] can be pruned, those with steps[high:] cannot
         while high - low > 1:
             middle = (low + high) // 2
-            good = self._accuracy(task, self._cut(above(steps[middle]))) >= least
+            good = self._accuracy(task, self._disconnect(above(steps[middle]))) >= least
             low, high = (middle, high) if good else (low, middle)
         return above(steps[low] if low >= 0 else torch.tensor(-1.0))
 
-    def _activity(self, task: Task) -> dict[str, Tensor]:
-        """Mean activation of each hidden unit on the task's data; where several links read a unit, on the busiest.
+    def _measure_activity(self, task: Task) -> dict[str, Tensor]:
+        """Mean activation of each hidden unit on the task's data; the largest where several links read a unit.
 
-        In units of the layer's mean, so that one threshold suits all layers."""
+        Relative to the layer's mean, so that one threshold suits all layers."""
         sums: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
-            sums[link] = sums.get(link, 0.0) + per_unit(h).cpu() * len(h)
+            sums[link] = sums.get(link, 0.0) + mean_activity(h).cpu() * len(h)
 
         with torch.no_grad():
             for x in task.train.x.split(PREDICT_BATCH):
-                self.blueprint.forward(self.values, x.to(self.device), hook)
+                self.blueprint.forward(self.params, x.to(self.device), hook)
         readers = {name: [link.name for link in self.blueprint.links if link.source == name] for name in self.taken}
         activity = {name: torch.stack([sums[link] for link in links]).amax(0) for name, links in readers.items()}
         return {name: each / each.mean().clamp_min(1e-12) for name, each in activity.items()}
 
-    def _cut(self, used: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The values without any connection from units that are not used to units that are."""
-        values: dict[str, Tensor] = {name: value.detach() for name, value in self.values.items()}
+    def _disconnect(self, used: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The parameters without connections from unused units to used ones."""
+        params: dict[str, Tensor] = {name: param.detach() for name, param in self.params.items()}
         for link in self.blueprint.links:
             if link.source in used:
-                values[link.name] = values[link.name].clone()
-                everyone = torch.ones(len(values[link.name]), dtype=torch.bool)  # outputs are all in use
-                values[link.name][used.get(link.target, everyone)[:, None] & ~used[link.source]] = 0.0
-        return values
+                params[link.name] = params[link.name].clone()
+                outputs = torch.ones(len(params[link.name]), dtype=torch.bool)  # all are used
+                params[link.name][used.get(link.target, outputs)[:, None] & ~used[link.source]] = 0.0
+        return params
 
-    def _accuracy(self, task: Task, values: Mapping[str, Tensor]) -> float:
-        """Part of the task's training samples that are told apart from the task's other classes."""
+    def _accuracy(self, task: Task, params: Params) -> float:
+        """Accuracy on the task's training samples among the task's classes, from 0 to 1."""
         right, first = 0, task.classes.start
         with torch.no_grad():
             for x, y in zip(task.train.x.split(PREDICT_BATCH), task.train.y.split(PREDICT_BATCH), strict=True):
-                scores = self.blueprint.forward(values, x.to(self.device))[:, first:]
+                scores = self.blueprint.forward(params, x.to(self.device))[:, first:]
                 right += int((scores.argmax(1).cpu() == y - first).sum())
         return right / len(task.train)
 
-    def layers(self) -> list[LayerUsage]:
+    def layer_usage(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}
         return [
             replace(layer, used=taken[layer.name], reserved=taken[layer.name], unused=layer.units - taken[layer.name])
             if layer.name in taken
             else layer
-            for layer in super().layers()
+            for layer in super().layer_usage()
         ]
 
-    def extra(self) -> dict[str, Tensor]:
-        return {f"taken/{name}": taken for name, taken in self.taken.items()}
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | in_section("taken", self.taken)
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.taken = {name: tensors[f"taken/{name}"].cpu() for name in self.taken}
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.taken = {name: state[f"taken/{name}"].to("cpu", copy=True) for name in self.taken}
 
 
-def per_unit(h: Tensor) -> Tensor:
-    """Mean size of each unit's activations, over samples and positions."""
+def mean_activity(h: Tensor) -> Tensor:
+    """The mean absolute activation of each unit, over samples and positions."""
     return h.float().abs().flatten(2).mean((0, 2)) if h.dim() > 2 else h.float().abs().mean(0)

@@ -1,4 +1,4 @@
-"""Experience replay (ER): every batch is learned together with as many samples from a small memory."""
+"""Experience replay (ER): every batch is trained together with as many samples from a small memory."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -10,17 +10,16 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Uniform
 from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch
 from spacenet.methods.shared.exemplars import ExemplarMethod
-from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.utils.seeding import generator
 
 
 class ER(ExemplarMethod):
-    """A plain network that repeats old samples while it learns new ones.
+    """A dense network that repeats old samples while it learns new ones.
 
-    The memory is balanced by class, like the paper's ring buffer; which samples of a class it holds is left to chance.
-    For each epoch every new sample draws the old one that comes with it, so a step draws nothing.
+    The memory is balanced by class, like the paper's ring buffer, and holds a random choice of each class's samples.
+    The old sample that goes with each new one is drawn at the beginning of an epoch, so a step draws nothing.
     """
 
     name = "er"
@@ -30,36 +29,32 @@ class ER(ExemplarMethod):
         "Learning. arXiv:1902.10486, 2019"
     )
     settings_from = "The memory's size as iCaRL's; the stream's own training, with six epochs."
-    presets: ClassVar = {
-        "split-mnist": {"training": {"epochs": 6}},
-        "split-fashion-mnist": {"training": {"epochs": 6}},
-    }
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "training.epochs": Uniform(1, 20, integer=True),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.old: Samples | None = None
-        self.varied: CropAndFlip | None = None
+        self.augment: CropAndFlip | None = None
         self.partners = torch.zeros(0, dtype=torch.long)
         self.replayed = self.replayed_y = torch.zeros(0)
         self.epoch = 0
 
     def training_data(self, task: Task) -> Samples:
-        """Only the new samples; those of the memory come with the batches."""
+        """Only the new samples; `forward` adds those of the memory."""
         return task.train
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        self._open(data)
+        self._prepare(data)
 
-    def _open(self, data: Samples) -> None:
+    def _prepare(self, data: Samples) -> None:
         self.partners = torch.zeros(len(data), dtype=torch.long, device=self.device)
         self.old = self.memory.samples().to(self.device) if len(self.memory) else None
-        # Where new samples vary from epoch to epoch, so do the old ones.
-        self.varied = CropAndFlip(self.old) if self.old is not None and not data.fixed else None
+        # Old samples are augmented where new ones are.
+        self.augment = CropAndFlip(self.old) if self.old is not None and data.augmented else None
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -67,21 +62,21 @@ class ER(ExemplarMethod):
             return
         rng = generator(self.seed, "replay", self.tasks_learned, epoch)
         self.partners.copy_(torch.randint(len(self.old), (len(self.partners),), generator=rng))
-        if self.varied is not None:
-            self.varied.draw(rng)
+        if self.augment is not None:
+            self.augment.draw(rng)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Scores of the new samples; those of the old ones wait for `loss`."""
+        """Scores of the new samples; those of the old ones are kept for `loss`."""
         if self.old is None:
             return super().forward(batch)
         rows = self.partners.index_select(0, batch.rows)
-        x = self.varied(rows) if self.varied is not None else self.old.x.index_select(0, rows)
-        output = self.blueprint.forward({**self.values, **self.uses_batch_stats}, torch.cat([batch.x, x]))
+        x = self.augment(rows) if self.augment is not None else self.old.x.index_select(0, rows)
+        output = self.blueprint.forward({**self.params, **self.uses_batch_stats}, torch.cat([batch.x, x]))
         self.replayed, self.replayed_y = output[len(batch.y) :], self.old.y.index_select(0, rows)
         return output[: len(batch.y)]
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """The mean over both halves of the joined batch."""
+        """The mean over both halves of the batch."""
         new = F.cross_entropy(output, self.target(batch))
         return new if self.old is None else (new + F.cross_entropy(self.replayed, self.replayed_y)) / 2
 
@@ -90,11 +85,16 @@ class ER(ExemplarMethod):
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        self.old = self.varied = None
+        self.old = self.augment = None
 
-    def task_state(self) -> dict[str, Tensor]:
-        return {"epoch": torch.tensor(self.epoch)}
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | ({"task/epoch": torch.tensor(self.epoch)} if self.in_task else {})
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self._open(data)
-        self.begin_epoch(int(tensors["epoch"]))  # bn_recalibration_epochs goes on with what the last epoch drew
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.epoch = int(state.get("task/epoch", 0))
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self._prepare(data)
+        self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

@@ -1,44 +1,37 @@
-"""Elastic Weight Consolidation: weights that the Fisher information calls important stay near where they were."""
+"""Elastic Weight Consolidation: weights with a high Fisher information stay near their old values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
-from spacenet.methods.base import ANY, MethodSettings
-from spacenet.methods.shared.per_sample import mean_of_gradients, some_samples
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, as_wide
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.methods.base import MethodSettings
+from spacenet.methods.shared.per_sample import mean_gradients, sample_subset
+from spacenet.methods.shared.quadratic_penalty import ANCHOR, Penalty, QuadraticPenalty, pad_rows
 from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
 class EWCSettings(MethodSettings):
-    """How firmly the old weights are held."""
+    """How strongly the old weights are held."""
 
-    strength: float = 100.0
-    """The paper's λ; half of it multiplies the penalty."""
-    fisher_samples: int = 1000
-    """Samples of a task that its Fisher information is measured on."""
-
-    def __post_init__(self) -> None:
-        if self.strength < 0:
-            raise SettingsError(f"strength: {self.strength} is negative")
-        if self.fisher_samples < 1:
-            raise SettingsError(f"fisher-samples: {self.fisher_samples} is too small (need 1 or more)")
+    strength: Annotated[float, Ge(0)] = 100.0
+    """The paper's λ; the penalty is multiplied by half of it."""
+    fisher_samples: Annotated[int, Ge(1)] = 1000
+    """Samples of a task that its Fisher information is estimated on."""
 
 
 class EWC(QuadraticPenalty):
-    """After each task, λ/2 Σ F (θ − θ*)² more is to be paid for leaving its solution (eq. 3).
+    """Each task adds λ/2 Σ F (θ − θ*)² to the loss of later ones (eq. 3).
 
-    About 20 % on five tasks is right: the penalty keeps old outputs as they are, but a new class's output is raised
-    for every input while no old sample is there to object, so only the last task's classes are ever named.
+    About 20 % on five tasks is correct: the penalty preserves old outputs, but the output of a new class rises for
+    every input because no old samples are left to prevent it. So only classes of the last task are predicted.
     """
 
     name = "ewc"
@@ -50,57 +43,54 @@ class EWC(QuadraticPenalty):
     )
     Settings = EWCSettings
     settings: EWCSettings
-    # As in Hsu et al. 2018, where nothing is halved; elsewhere as in van de Ven et al. 2021.
-    presets: ClassVar = {
-        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
-        "split-mnist": {"options": {"strength": 1200.0}},
-        "split-fashion-mnist": {"options": {"strength": 1200.0}, "training": {"epochs": 4}},
-    }
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0001, 0.01, log=True),
         "method.strength": Uniform(1.0, 1e6, log=True),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.penalty = Penalty(self.settings.strength / 2)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
         for part in (self.penalty.importance, self.penalty.anchor):
-            part.update({name: as_wide(tensor, self.values[name]) for name, tensor in part.items()})
+            part.update({name: pad_rows(tensor, self.params[name]) for name, tensor in part.items()})
 
     def end_task(self, task: Task) -> None:
-        fisher = self.fisher(task)
-        self.consolidate(fisher)
+        self.consolidate(self.fisher(task))
         super().end_task(task)
 
     def fisher(self, task: Task) -> dict[str, Tensor]:
-        """The diagonal of the Fisher information; labels are drawn from what the model itself believes."""
+        """The diagonal of the Fisher information; labels are drawn from the model's own predictions."""
         rng = generator(self.seed, "fisher", task.index)
-        x = some_samples(task.train, self.settings.fisher_samples, rng).x
-        believed = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
-        return mean_of_gradients(
+        x = sample_subset(task.train, self.settings.fisher_samples, rng).x
+        labels = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
+        return mean_gradients(
             self.blueprint,
-            self.values,
+            self.params,
             x.to(self.device),
-            believed.to(self.device),
+            labels.to(self.device),
             objective=F.cross_entropy,
             measure=torch.square,
         )
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
-        """Add the task's penalty to those before. Their sum is one quadratic, about the mean of the θ* weighted by F.
+        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F.
 
-        What the sum is at that point does not depend on θ and is left out.
+        Its minimum does not depend on θ and is left out.
         """
         importance, anchor = self.penalty.importance, self.penalty.anchor
         for name, new in fisher.items():
-            value = self.values[name].detach()
+            param = self.params[name].detach()
             total = importance.get(name, torch.zeros_like(new)) + new
             part = new / total.clamp_min(torch.finfo(new.dtype).tiny)
-            anchor[name] = torch.lerp(anchor[name], value, part) if name in anchor else value.clone()
+            anchor[name] = torch.lerp(anchor[name], param, part) if name in anchor else param.clone()
             importance[name] = total
 
-    def extra(self) -> dict[str, Tensor]:
-        return self.penalty.importances() | self.penalty.anchors()
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | self.penalty.anchor_tensors()
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.penalty.anchor = self.load_section(state, ANCHOR)

@@ -1,26 +1,27 @@
-"""iCaRL: representation learning with exemplars and distillation, prediction by the nearest mean of exemplars."""
+"""iCaRL: representation learning with exemplars and distillation; the nearest mean of exemplars predicts."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Gt
 from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
-from spacenet.methods.base import ANY, PREDICT_BATCH, Batch, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, Batch
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.utils.tensors import in_section
+
+BEFORE = "task/before"
 
 
 def herd(features: Tensor, count: int) -> Tensor:
-    """The samples whose mean stays closest to the mean of all, in the order in which they are found (Algorithm 4).
+    """The samples whose running mean stays closest to the mean of all, in the order of choice (Algorithm 4).
 
-    |μ - (s + f)/k|² is least where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
+    |μ - (s + f)/k|² is smallest where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
     """
     mean, squares = features.mean(0), features.square().sum(1)
     missing, taken = mean.clone(), torch.zeros_like(squares)
@@ -35,22 +36,17 @@ def herd(features: Tensor, count: int) -> Tensor:
 
 @dataclass(frozen=True)
 class ICaRLSettings(ExemplarSettings):
-    """How many old samples are kept, and how closely old outputs are followed."""
+    """How many old samples are kept, and how targets for old outputs are computed."""
 
-    temperature: float = 2.0
-    """Divides the old network's scores before they become targets: with 1, iCaRL's own, it is too sure about samples
-    of classes it never saw. Van de Ven and Tolias (Three scenarios for continual learning, 2018) took 2."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not (self.temperature > 0 and math.isfinite(self.temperature)):
-            raise SettingsError(f"temperature: {self.temperature} is out of range (need more than 0)")
+    temperature: Annotated[float, Gt(0)] = 2.0
+    """Divides the old network's scores before they become targets. With 1, as published, the old network is too
+    certain about samples of new classes; van de Ven and Tolias (Three scenarios for continual learning, 2018) use 2."""
 
 
 class ICaRL(ExemplarMethod):
-    """Classes are outputs with a sigmoid each; old ones go on giving what the network gave before the task.
+    """Each class has an output with a sigmoid; the targets of old ones are the network's outputs before the task.
 
-    That training is for the features; prediction compares them with each class's mean over its exemplars.
+    This trains the features. Prediction compares them with the mean of each class's exemplars.
     """
 
     name = "icarl"
@@ -64,64 +60,59 @@ class ICaRL(ExemplarMethod):
     )
     Settings = ICaRLSettings
     settings: ICaRLSettings
-    presets: ClassVar = {
-        ANY: {"training": {"momentum": 0.9, "weight_decay": 1e-5}},
-        "split-mnist": {"training": {"epochs": 10}, "options": {"temperature": 2.5}},
-        "split-fashion-mnist": {"training": {"epochs": 6}},
-    }
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.001, 0.3, log=True),
         "training.epochs": Uniform(2, 20, integer=True),
         "method.temperature": Uniform(1.0, 4.0),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.classifier = next(link.name for link in blueprint.links if link.target == blueprint.output.name)
+    def setup(self) -> None:
+        super().setup()
         self.before: dict[str, Tensor] = {}
-        """The network as it was before the task."""
-        self.recalled: Tensor | None = None
-        """What its outputs are for each training sample, where that can be found once for the whole task."""
+        """The network before the task; empty in the first task."""
+        self.old_outputs: Tensor | None = None
+        """Its outputs for each training sample, where inputs do not vary from epoch to epoch."""
         self._means: Tensor | None = None
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if self.tasks_learned:
-            self.before = {name: value.detach().clone() for name, value in self.values.items()}
+            self.before = self.copy_params()
         super().begin_task(task, data)
-        self._open(data)
+        self._prepare(data)
 
-    def _open(self, data: Samples) -> None:
-        if self.before and data.fixed:  # else an input looks different each time
-            self.recalled = torch.cat([self._old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
+    def _prepare(self, data: Samples) -> None:
+        if self.before and not data.augmented:
+            self.old_outputs = torch.cat([self._compute_old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
 
-    def _old_outputs(self, x: Tensor) -> Tensor:
+    def _compute_old_outputs(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             return (self.blueprint.forward(self.before, x) / self.settings.temperature).sigmoid()
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Algorithm 3: binary cross-entropy of each output, summed; the target of old outputs is what they gave."""
+        """Algorithm 3: the outputs' summed binary cross-entropies; targets of old outputs are their former values."""
         target = F.one_hot(batch.y, output.shape[1]).to(torch.float32)
         if self.before:
-            old = self._old_outputs(batch.x) if self.recalled is None else self.recalled.index_select(0, batch.rows)
+            known = self.old_outputs
+            old = self._compute_old_outputs(batch.x) if known is None else known.index_select(0, batch.rows)
             target = torch.cat([old, target[:, old.shape[1] :]], 1)
         return F.binary_cross_entropy_with_logits(output.float(), target, reduction="sum") / len(output)
 
     def features(self, x: Tensor) -> Tensor:
-        """What enters the classifier, at length 1."""
+        """The input of the classifier, with norm 1."""
         found: dict[str, Tensor] = {}
         with torch.no_grad():
-            self.blueprint.forward(self.values, x.to(self.device), found.__setitem__)
-        return F.normalize(found[self.classifier].flatten(1))
+            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
+        return F.normalize(found[self.blueprint.classifier.name].flatten(1))
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return herd(torch.cat([self.features(part) for part in x.split(PREDICT_BATCH)]), count).cpu()
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        self.before, self.recalled, self._means = {}, None, None
+        self.before, self.old_outputs, self._means = {}, None, None
 
     def means(self) -> Tensor:
-        """For each class the mean of its exemplars' features, at length 1."""
+        """The mean of each class's exemplar features, with norm 1."""
         if self._means is None:
             kept = self.memory.samples()
             found = torch.cat([self.features(part) for part in kept.x.split(PREDICT_BATCH)])
@@ -131,16 +122,17 @@ class ICaRL(ExemplarMethod):
         return self._means
 
     def predict(self, x: Tensor) -> Tensor:
-        """How near each class's mean is, as the negative distance (Algorithm 1)."""
+        """The negative distance to each class's mean (Algorithm 1)."""
         return -torch.cdist(self.features(x), self.means())
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self._means = None  # found again when they are asked for: the memory may not be there yet
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | in_section(BEFORE, self.before)
 
-    def task_state(self) -> dict[str, Tensor]:
-        return {f"before/{name}": value for name, value in self.before.items()}
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.before, self.old_outputs = self.load_section(state, BEFORE), None
+        self._means = None  # computed with the next prediction: the memory may not be restored yet
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self.before = {name.removeprefix("before/"): value.to(self.device) for name, value in tensors.items()}
-        self._open(data)
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self._prepare(data)

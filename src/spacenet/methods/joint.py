@@ -5,14 +5,17 @@ from spacenet.methods.shared.dense import DenseMethod
 
 
 class Joint(DenseMethod):
-    """For each task a new network is trained on everything seen so far."""
+    """Trains a new network for each task, on all data seen so far."""
 
     name = "joint"
     strategy = "Bound"
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.build()
-        self.add_outputs(task.classes.stop)
+        super().begin_task(task, data)
+
+    def new_outputs(self, task: Task) -> int:
+        return task.classes.stop
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)

@@ -4,7 +4,7 @@ from spacenet.methods.shared.dense import DenseMethod
 
 
 class Naive(DenseMethod):
-    """Each task is learned as if nothing had come before."""
+    """Trains on each task as if it were the only one."""
 
     name = "naive"
     strategy = "Bound"

@@ -1,10 +1,11 @@
-"""PathNet: evolution chooses the path that a task takes through a network of modules."""
+"""PathNet: an evolutionary algorithm chooses the path of a task through a network of modules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
 from spacenet.config.ranges import Choice, Range, Uniform
@@ -12,7 +13,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings
 from spacenet.methods.shared.subnetworks import Subnetworks
-from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint, Params
+from spacenet.space.blueprint import BATCH_STATS, Params
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 
@@ -21,33 +22,28 @@ from spacenet.utils.seeding import generator
 class PathNetSettings(MethodSettings):
     """The modules, and how paths through them evolve."""
 
-    modules: int = 10
-    """Modules that a layer's units are cut into."""
-    active: int = 3
-    """Modules of each layer that a path goes through, at most."""
-    layer: int = 8
-    """Paths that evolve. All are trained in every epoch, each on its share of the batches, and then meet in pairs."""
-    refine_epochs: float = 0.25
-    """Epochs after that in which the fittest path is trained alone, as a part of the planned epochs."""
+    modules: Annotated[int, Ge(1), Le(255)] = 10
+    """Modules that the units of a layer are divided into."""
+    active: Annotated[int, Ge(1)] = 3
+    """Largest number of modules of each layer in a path."""
+    population: Annotated[int, Ge(2)] = 8
+    """Paths that evolve. In every epoch, each is trained on its share of the batches; then pairs are compared."""
+    refine_epochs: Annotated[float, Ge(0)] = 0.25
+    """Epochs after that in which the fittest path is trained alone, as a fraction of the planned epochs."""
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.modules <= 255:
-            raise SettingsError(f"modules: {self.modules} is not a number of modules (need 1 to 255)")
-        if not 1 <= self.active <= self.modules:
-            raise SettingsError(f"active: {self.active} of {self.modules} modules cannot be active (need 1 or more)")
-        if self.layer < 2:
-            raise SettingsError(f"layer: {self.layer} is too small for a comparison (need 2 or more)")
-        if self.refine_epochs < 0.0:
-            raise SettingsError(f"refine-epochs: {self.refine_epochs} is not a part of the epochs (need 0 or more)")
+    def validate(self) -> None:
+        super().validate()
+        if self.active > self.modules:
+            raise SettingsError(f"{self.active} is more than the {self.modules} modules of a layer", setting="active")
 
 
 class PathNet(Subnetworks):
-    """Paths compete at learning the task; what the best one goes through is frozen, and the rest starts anew.
+    """Paths compete at learning the task; the modules of the best one are frozen, and the rest is reinitialized.
 
-    Unlike in the published method, the modules of a layer are groups of its units that stand side by side (published:
-    small layers whose outputs are added up), so weights into a frozen module from units that never shared a path with
-    it are free. Paths take turns batch by batch and meet once an epoch (published: two at a time, 50 batches each), and
-    the best one is trained on alone: tasks here are short.
+    Unlike in the published method, the modules of a layer are groups of its units (published: small layers whose
+    outputs are added), so the weights into a frozen module from units that never shared a path with it are trainable.
+    Paths take turns batch by batch and are compared once an epoch (published: two at a time, 50 batches each), and the
+    best one is then trained alone, because tasks are short here.
     """
 
     name = "pathnet"
@@ -56,51 +52,48 @@ class PathNet(Subnetworks):
         "Fernando, Banarse, Blundell, Zwols, Ha, Rusu, Pritzel, Wierstra: "
         "PathNet: Evolution Channels Gradient Descent in Super Neural Networks. arXiv:1701.08734, 2017"
     )
-    settings_from = "Modules as published for MNIST; layer and refining chosen here; the stream's own training."
+    settings_from = "Modules as published for MNIST; population and refining chosen here; the stream's own training."
     Settings = PathNetSettings
     settings: PathNetSettings
     search_space: ClassVar[Mapping[str, Range]] = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "method.active": Uniform(2, 6, integer=True),
-        "method.layer": Choice((4, 8, 16)),
+        "method.population": Choice((4, 8, 16)),
     }
     cuda_graph_safe = False  # paths differ in width
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.limits = torch.tensor([min(self.settings.modules, p.size) for p in blueprint.hidden])[:, None]
-        """How many modules each hidden layer has: no more than units."""
+    def setup(self) -> None:
+        super().setup()
+        self.limits = torch.tensor([min(self.settings.modules, p.size) for p in self.blueprint.hidden])[:, None]
+        """The number of modules in each hidden layer: at most one per unit."""
         self.paths: list[Tensor] = []
-        """The path of each task learned: for every hidden layer the numbers of its modules; they may repeat."""
-        self.layer = torch.zeros(0)
+        """The path of each task learned: the numbers of its modules in every hidden layer; they may repeat."""
+        self.population = torch.zeros(0)
         self.best = torch.zeros(0)
         self.turns: list[dict[str, Tensor]] = []
-        """The units of the paths that are trained in this epoch; they take turns, batch by batch."""
+        """The units of the paths that are trained in this epoch, taking turns batch by batch."""
         self.turn, self.planned = 0, 0
         self.fitness = torch.zeros(0)
-        """For each of them the samples it was right about in this epoch, and those it was trained on."""
+        """For each of them, how many samples it classified correctly in this epoch, and how many it was trained on."""
 
     # How paths evolve
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        genes = (self.settings.layer, len(self.limits), self.settings.active)
+        genes = (self.settings.population, len(self.limits), self.settings.active)
         drawn = torch.rand(*genes, generator=generator(self.seed, "paths", task.index))
-        self.layer = (drawn * self.limits).to(torch.uint8)
-        self.best = self.layer[0]
-        self._open()
+        self.population = (drawn * self.limits).to(torch.uint8)
+        self.best = self.population[0]
+        self._prepare()
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self.layer, self.best = tensors["layer"].clone(), tensors["best"].clone()
-        self._open()
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self._prepare()
 
-    def task_state(self) -> dict[str, Tensor]:
-        return {"layer": self.layer, "best": self.best}
-
-    def _open(self) -> None:
-        """What no task's path goes through is free."""
-        self.freeze({name: ~used for name, used in self.used().items()} | self.free_outputs())
-        self._train([self.best])
+    def _prepare(self) -> None:
+        """Train what is in no earlier task's path."""
+        self.freeze_except({name: ~used for name, used in self.used().items()} | self.task_output_masks())
+        self._set_turns([self.best])
 
     def epochs(self, planned: int) -> int:
         self.planned = planned
@@ -108,9 +101,9 @@ class PathNet(Subnetworks):
 
     def begin_epoch(self, epoch: int) -> None:
         evolves = epoch < self.planned
-        self._train(list(self.layer) if evolves else [self.best])
+        self._set_turns(list(self.population) if evolves else [self.best])
 
-    def _train(self, paths: list[Tensor]) -> None:
+    def _set_turns(self, paths: list[Tensor]) -> None:
         self.turns, self.turn = [self.units_of(path) for path in paths], 0
         self.fitness = torch.zeros(2, len(paths), device=self.device)
 
@@ -131,17 +124,17 @@ class PathNet(Subnetworks):
         if epoch >= self.planned:
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
-        self.best = self.layer[fitness.argmax()].clone()
-        self.layer = next_generation(
-            self.layer, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
+        self.best = self.population[fitness.argmax()].clone()
+        self.population = next_generation(
+            self.population, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
         )
-        if last:  # what settles is the best path
-            self._train([self.best])
+        if last:  # batch norm is recalibrated for the best path
+            self._set_turns([self.best])
 
     # What a path is
 
     def units_of(self, path: Tensor) -> dict[str, Tensor]:
-        """The units that a path goes through, by hidden layer."""
+        """The units of a path, by hidden layer."""
         units = {}
         for layer, genes, limit in zip(self.blueprint.hidden, path, self.limits, strict=True):
             module = torch.arange(layer.size) * limit // layer.size
@@ -149,10 +142,10 @@ class PathNet(Subnetworks):
         return units
 
     def used(self) -> dict[str, Tensor]:
-        """For each value inside the network which of its numbers some task's path goes through."""
+        """For each inner parameter, which of its numbers are in the path of some task."""
         inside = {key: p.name for p in self.blueprint.hidden for key in p.keys()}
         names = [*inside, *(link.name for link in self.inner_links())]
-        used = {name: torch.zeros_like(self.values[name], dtype=torch.bool) for name in names}
+        used = {name: torch.zeros_like(self.params[name], dtype=torch.bool) for name in names}
         for units in map(self.units_of, self.paths):
             for key, layer in inside.items():
                 used[key][units[layer]] = True
@@ -161,10 +154,10 @@ class PathNet(Subnetworks):
                 used[link.name][units[link.target][:, None], sources] = True
         return used
 
-    def part(self, values: Params, task: int) -> dict[str, Tensor]:
-        """The path as a network of its own: units outside of it are not there."""
+    def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
+        """The path as a smaller network, without the units outside of it."""
         units = self.units_of(self.paths[task]) if task < self.tasks_learned else self.turns[self.turn]
-        part = dict(values)
+        part = dict(params)
         for link in self.blueprint.links:
             for axis, end in enumerate((link.target, link.source)):
                 if end in units:
@@ -176,47 +169,51 @@ class PathNet(Subnetworks):
         return part
 
     def forward(self, batch: Batch) -> Tensor:
-        model = self.model_of({**self.in_training(), **self.uses_batch_stats}, self.tasks_learned)
+        model = self.task_params({**self.effective_params(), **self.uses_batch_stats}, self.tasks_learned)
         output = self.blueprint.forward(model, batch.x)
-        for layer in self.blueprint.hidden:  # batch norm changed the path's own copy of its statistics
+        for layer in self.blueprint.hidden:  # batch norm updated a copy of the path's statistics
             for key, value in layer.keys().items():
                 if not value.trained:
-                    self.values[key].data.index_copy_(0, self.turns[self.turn][layer.name], model[key])
+                    self.params[key].data.index_copy_(0, self.turns[self.turn][layer.name], model[key])
         return output
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         self.paths.append(self.best)
         self.turns = []
-        learned = self.values
-        self.values = {}
+        learned, self.params = self.params, {}
         self.build()
         for name, used in self.used().items():
-            self._set(name, torch.where(used, learned[name].data, self.values[name].data), learned[name].requires_grad)
-        for name in self.free_outputs():
-            self._set(name, learned[name].data)
+            kept = torch.where(used, learned[name].data, self.params[name].data)
+            self.set_param(name, kept, learned[name].requires_grad)
+        for name in self.output_names():
+            self.set_param(name, learned[name].data)
 
-    # Being saved
+    # Saving and loading
 
-    def extra(self) -> dict[str, Tensor]:
-        return {"paths": torch.stack(self.paths)} if self.paths else {}
+    def state(self) -> dict[str, Tensor]:
+        state = super().state() | ({"paths": torch.stack(self.paths)} if self.paths else {})
+        return state | ({"task/population": self.population, "task/best": self.best} if self.in_task else {})
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.paths = list(tensors["paths"].clone()) if self.tasks_learned else []
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.paths = list(state["paths"].clone()) if self.tasks_learned else []
+        if self.in_task:
+            self.population, self.best = state["task/population"].clone(), state["task/best"].clone()
+            self._set_turns([self.best])
 
 
-def next_generation(layer: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
-    """Paths meet in pairs; the less fit of two is overwritten by a mutated copy of the other (at a draw, the second).
+def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
+    """Compare paths in pairs and replace the less fit one by a mutated copy of the other (in a draw, the second).
 
-    Each of a path's numbers changes with a probability of one in all its numbers, by -2 to 2, round the layer's end.
+    Each of a path's n numbers changes with a probability of 1/n, by -2 to 2, modulo the number of modules.
     """
-    layer = layer.clone()
-    order = torch.randperm(len(layer), generator=rng).tolist()
+    population = population.clone()
+    order = torch.randperm(len(population), generator=rng).tolist()
     for pair in zip(order[::2], order[1::2], strict=False):
         winner, loser = sorted(pair, key=lambda path: -float(fitness[path]))
-        genes = layer[winner].long()
+        genes = population[winner].long()
         mutates = torch.rand(genes.shape, generator=rng) < 1 / genes.numel()
         shift = torch.randint(-2, 3, genes.shape, generator=rng)
-        layer[loser] = ((genes + mutates * shift) % limits).to(layer.dtype)
-    return layer
+        population[loser] = ((genes + mutates * shift) % limits).to(population.dtype)
+    return population

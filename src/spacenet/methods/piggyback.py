@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import ANY, MethodSettings
+from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
-from spacenet.space.blueprint import CPU, Blueprint, Params
+from spacenet.space.blueprint import Params
+from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
@@ -21,20 +22,24 @@ class PiggybackSettings(MethodSettings):
     """How masks are learned."""
 
     initial: float = 0.01
-    """What a weight's score is when a task begins."""
+    """The score of every weight when a task begins."""
     threshold: float = 0.005
-    """Weights whose score is above take part."""
+    """Weights with a score above the threshold are used."""
 
-    def __post_init__(self) -> None:
+    def validate(self) -> None:
+        super().validate()
         if not self.initial > self.threshold:
-            raise SettingsError(f"initial: {self.initial} is not above the threshold {self.threshold}: all masks are 0")
+            raise SettingsError(
+                f"{self.initial} is not above the threshold {self.threshold}: no weight would be used",
+                setting="initial",
+            )
 
 
 class Piggyback(PerTaskBatchNorm):
     """The first task trains the network; each later one learns which of its weights to use, and its own outputs.
 
-    The published backbone has learned ImageNet; here it knows the first task alone. Its biases stay; batch
-    norm is each task's own.
+    The published backbone is trained on ImageNet, the one here on the first task only. All tasks use its biases; each
+    task has its own batch norm.
     """
 
     name = "piggyback"
@@ -43,83 +48,81 @@ class Piggyback(PerTaskBatchNorm):
         "Mallya, Davis, Lazebnik: Piggyback: Adapting a Single Network to Multiple Tasks by Learning to Mask Weights. "
         "ECCV, 2018"
     )
-    settings_from = "As published but for the learning rate, ten times larger: better on held-out data."
+    settings_from = "As published except for the learning rate, which is ten times larger: better on held-out data."
     Settings = PiggybackSettings
     settings: PiggybackSettings
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}}
-    }
     search_space: ClassVar[Mapping[str, Range]] = {
         "training.learning_rate": Uniform(0.00003, 0.003, log=True),
         "method.initial": Uniform(0.006, 0.03, log=True),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.masks: list[dict[str, Tensor]] = []
-        """For each later task and link the mask, eight weights to a byte."""
+        """The mask of each link for each task but the first, eight weights per byte, on the CPU."""
         self.mask_scores: dict[str, nn.Parameter] = {}
-        """While a task learns its masks: a number for every weight, which takes part where it is large enough."""
+        """While a task learns its masks: a number for every weight, which is used if the number is large enough."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        shapes = {link.name: self.values[link.name] for link in self.inner_links()} if self.tasks_learned else {}
-        self._learn_masks({name: torch.full_like(value, self.settings.initial) for name, value in shapes.items()})
+        names = [link.name for link in self.inner_links()] if self.tasks_learned else []
+        scores = {name: torch.full_like(self.params[name], self.settings.initial) for name in names}
+        self.mask_scores = {name: nn.Parameter(score) for name, score in scores.items()}
+        self._freeze_backbone()
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self._learn_masks(tensors)
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self._freeze_backbone()
 
-    def _learn_masks(self, scores: Mapping[str, Tensor]) -> None:
-        self.mask_scores = {name: nn.Parameter(score.to(self.device, copy=True)) for name, score in scores.items()}
-        self.freeze(self.free_units() | self.free_outputs())
+    def _freeze_backbone(self) -> None:
+        self.freeze_except(self.unit_masks() | self.task_output_masks())
 
     def parameters(self) -> list[nn.Parameter]:
-        """The backbone's weights get no gradient once there are masks to learn, so the optimiser passes them over."""
+        """The backbone's weights get no gradient while masks are learned, so the optimizer skips them."""
         return [*super().parameters(), *self.mask_scores.values()]
 
-    def part(self, values: Params, task: int) -> dict[str, Tensor]:
+    def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
         if task == 0:
-            return dict(values)
+            return dict(params)
         if task == self.tasks_learned:
             masks = {name: self._straight_through(score) for name, score in self.mask_scores.items()}
         else:
-            masks = {name: unpacked(bits, values[name]) for name, bits in self.masks[task - 1].items()}
-        return {**values, **{name: values[name].detach() * mask for name, mask in masks.items()}}
+            masks = {name: unpack_mask(bits, params[name]) for name, bits in self.masks[task - 1].items()}
+        return {**params, **{name: params[name].detach() * mask for name, mask in masks.items()}}
 
     def _straight_through(self, score: Tensor) -> Tensor:
-        """1 above the threshold and 0 below; the score gets the mask's gradient as if it were the mask."""
+        """1 above the threshold and 0 below; the score gets the gradient of the mask."""
         return (score.detach() > self.settings.threshold) + (score - score.detach())
 
     def end_task(self, task: Task) -> None:
         if self.mask_scores:
             on = {name: score.detach() > self.settings.threshold for name, score in self.mask_scores.items()}
-            self.masks.append({name: packed(mask) for name, mask in on.items()})
+            self.masks.append({name: pack_mask(mask) for name, mask in on.items()})
         self.mask_scores = {}
         super().end_task(task)
 
-    def task_state(self) -> dict[str, Tensor]:
-        return {name: score.detach() for name, score in self.mask_scores.items()}
+    def state(self) -> dict[str, Tensor]:
+        masks = {f"mask/{task}/{name}": bits for task, own in enumerate(self.masks, 1) for name, bits in own.items()}
+        scores = {name: score.detach() for name, score in self.mask_scores.items()}
+        return super().state() | masks | in_section("task/scores", scores)
 
-    def extra(self) -> dict[str, Tensor]:
-        masks = enumerate(self.masks, 1)
-        return {f"mask/{task}/{name}": bits for task, of_task in masks for name, bits in of_task.items()}
-
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        names, tasks = [link.name for link in self.inner_links()], range(1, self.tasks_learned)
-        self.masks = [{name: tensors[f"mask/{task}/{name}"].to(self.device) for name in names} for task in tasks]
-
-
-def packed(mask: Tensor) -> Tensor:
-    """A mask's bits, eight to a byte; the last byte is filled up with zeros."""
-    bits = F.pad(mask.flatten().to(torch.uint8), (0, -mask.numel() % 8)).view(-1, 8)
-    return (bits << _places(mask.device)).sum(1).to(torch.uint8)
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        names, scores = [link.name for link in self.inner_links()], section(state, "task/scores")
+        self.masks = [
+            {name: state[f"mask/{task}/{name}"].to("cpu", copy=True) for name in names}
+            for task in range(1, self.tasks_learned)
+        ]
+        # In the order of the links: an optimizer's state refers to parameters by their position.
+        self.mask_scores = {n: nn.Parameter(scores[n].to(self.device, copy=True)) for n in names if n in scores}
 
 
-def unpacked(bits: Tensor, like: Tensor) -> Tensor:
-    """The mask again, in the shape of the weights it is for."""
-    return (bits[:, None] >> _places(bits.device) & 1).flatten()[: like.numel()].view(like.shape).bool()
+def pack_mask(mask: Tensor) -> Tensor:
+    """A mask as bits, eight per byte; the last byte is padded with zeros."""
+    return torch.from_numpy(np.packbits(mask.cpu().numpy(), bitorder="little"))
 
 
-def _places(device: torch.device) -> Tensor:
-    return torch.arange(8, dtype=torch.uint8, device=device)
+def unpack_mask(bits: Tensor, like: Tensor) -> Tensor:
+    """The mask that `pack_mask` packed, in the shape and on the device of its weights."""
+    mask = np.unpackbits(bits.numpy(), count=like.numel(), bitorder="little")
+    return torch.from_numpy(mask).to(like.device).view(like.shape).bool()

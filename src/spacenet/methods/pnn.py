@@ -1,40 +1,33 @@
-"""Progressive neural networks: a new column of units for each task, fed by all earlier ones, which stay as they are."""
+"""Progressive neural networks: a new column of units for each task, with inputs from all earlier, frozen ones."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Gt, Le
 from torch import Tensor
 
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
 from spacenet.methods.base import LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod
-from spacenet.space.blueprint import CPU, Blueprint, Link
+from spacenet.space.blueprint import Link, Params
 
 
 @dataclass(frozen=True)
 class PNNSettings(MethodSettings):
     """How much a task adds to the network."""
 
-    column: float = 0.2
-    """Width of a task's column, as a share of each layer's.
-
-    1 is published: a whole network for each task. With 0.2 five tasks have together as many units as one network, the
-    budget of the methods that do not grow."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.column <= 1.0:
-            raise SettingsError(f"column: {self.column} is not a share of the layers (need 0 < it ≤ 1)")
+    column: Annotated[float, Gt(0), Le(1)] = 0.2
+    """Width of a task's column as a fraction of each layer's. 1 is published: a whole network for each task. With 0.2,
+    five tasks together have as many units as one network of the methods that do not grow."""
 
 
 class PNN(GrowingMethod):
-    """Column by column: lateral connections lead from earlier columns to later ones, never back (equation 1).
+    """Lateral connections lead from earlier columns to later ones, never back (equation 1).
 
-    So a link's weights are block-triangular: what would lead back is zero, and neither trained nor stored. The paper's
-    adapters (equation 2), which make wide lateral layers narrower, are left out.
+    So a link's weights are block-triangular; the zeros are neither trained nor stored. The paper's adapters (equation
+    2), which make wide lateral layers narrower, are left out.
     """
 
     name = "pnn"
@@ -52,31 +45,33 @@ Networks. arXiv:1606.04671, 2016"
         "method.column": Choice((0.1, 0.2, 0.5, 1.0)),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: PNNSettings, seed: int, device: torch.device = CPU) -> None:
-        inner = tuple(replace(each, size=max(1, round(each.size * settings.column))) for each in blueprint.hidden)
-        column = replace(blueprint, layers=(blueprint.input, *inner, blueprint.output))
-        super().__init__(column, settings, seed, device)
+    def setup(self) -> None:
+        whole, share = self.blueprint, self.settings.column
+        hidden = tuple(replace(layer, size=max(1, round(layer.size * share))) for layer in whole.hidden)
+        self.blueprint = replace(whole, layers=(whole.input, *hidden, whole.output))
+        super().setup()
 
     def begin_task(self, task: Task, data: Samples) -> None:
         for layer in self.blueprint.hidden if self.tasks_learned else ():
             self.add_units(layer.name, layer.size, f"column of {layer.name}")
         super().begin_task(task, data)
         for link in self.blueprint.links:
-            self.values[link.name].data[~self._connected(link)] = 0.0
+            self.params[link.name].data[~self._connected(link)] = 0.0
         self._freeze_columns()
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
         self._freeze_columns()
 
     def _freeze_columns(self) -> None:
         newest = {p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers}
-        free = {key: newest[p.name] for p in self.blueprint.layers for key in p.keys()}
+        trainable = {key: newest[p.name] for p in self.blueprint.layers for key in p.keys()}
         for link in self.blueprint.links:
-            free[link.name] = newest[link.target].view(-1, 1, *(1 for _ in link.kernel))
-        self.freeze(free)
+            trainable[link.name] = newest[link.target].view(-1, 1, *(1 for _ in link.kernel))
+        self.freeze_except(trainable)
 
     def _columns(self, layer: str) -> Tensor:
-        """The column of each unit; inputs stand before all of them."""
+        """The column of each unit; −1 for inputs, which all columns read."""
         if layer == self.blueprint.output.name:
             return torch.repeat_interleave(torch.tensor([len(classes) for classes in self.classes], dtype=torch.long))
         size = next(each.size for each in self.blueprint.layers if each.name == layer)
@@ -85,27 +80,24 @@ Networks. arXiv:1606.04671, 2016"
         return torch.arange(max(1, len(self.classes)) * size) // size
 
     def _connected(self, link: Link) -> Tensor:
-        """Which connections there may be, (targets, sources): none leads back to an earlier column."""
+        """Which connections exist, (targets, sources): none leads back to an earlier column."""
         return self._columns(link.target)[:, None] >= self._columns(link.source)
 
-    def layers(self) -> list[LayerUsage]:
-        into = {layer.name: 0 for layer in super().layers()}
+    def layer_usage(self) -> list[LayerUsage]:
+        into = {layer.name: 0 for layer in super().layer_usage()}
         for link in self.blueprint.links:
             into[link.target] += int(self._connected(link).sum())
-        return [replace(layer, connections=into[layer.name]) for layer in super().layers()]
+        return [replace(layer, connections=into[layer.name]) for layer in super().layer_usage()]
 
-    def network(self) -> dict[str, Tensor]:
+    def params_to_save(self) -> dict[str, Tensor]:
         """Of the weights only what is connected."""
-        whole = super().network()
-        return whole | {
-            f"values/{link.name}": whole[f"values/{link.name}"][self._connected(link)] for link in self.blueprint.links
-        }
+        whole = super().params_to_save()
+        return whole | {link.name: whole[link.name][self._connected(link)] for link in self.blueprint.links}
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        whole = dict(tensors)
+    def load_params(self, params: Params) -> None:
+        whole = dict(params)
         for link in self.blueprint.links:
             connected = self._connected(link)
-            weights = torch.zeros(*connected.shape, *link.kernel)
-            weights[connected] = tensors[f"values/{link.name}"].cpu()
-            whole[f"values/{link.name}"] = weights
-        super().load_model(whole)
+            whole[link.name] = torch.zeros(*connected.shape, *link.kernel)
+            whole[link.name][connected] = params[link.name].cpu()
+        super().load_params(whole)

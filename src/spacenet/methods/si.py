@@ -1,43 +1,36 @@
-"""Synaptic Intelligence: weights that brought the loss down most stay near where they were."""
+"""Synaptic Intelligence: weights that contributed most to the decrease of the loss stay near their old values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-import torch
+from annotated_types import Ge, Gt
 from torch import Tensor
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
-from spacenet.methods.base import ANY, MethodSettings
+from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained_params
 from spacenet.utils.optimizers import Optimizer
+from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
 class SISettings(MethodSettings):
-    """How firmly the old weights are held."""
+    """How strongly the old weights are held."""
 
-    strength: float = 1.0
-    """What the penalty is multiplied by (the paper's c)."""
-    damping: float = 0.1
-    """Added to the squared way of a weight, so that one that stood still gets no boundless importance (ξ)."""
-
-    def __post_init__(self) -> None:
-        if self.strength < 0:
-            raise SettingsError(f"strength: {self.strength} is negative")
-        if self.damping <= 0:
-            raise SettingsError(f"damping: {self.damping} is too small (need more than 0)")
+    strength: Annotated[float, Ge(0)] = 1.0
+    """Factor of the penalty (the paper's c)."""
+    damping: Annotated[float, Gt(0)] = 0.1
+    """Added to the squared change of a weight, so that the importance of one that hardly changed stays finite (ξ)."""
 
 
 class SI(QuadraticPenalty):
-    """c Σ Ω (θ − θ̃)² is added to the loss (eq. 4); Ω is measured along the way while a task trains.
+    """c Σ Ω (θ − θ̃)² is added to the loss (eq. 4); Ω is measured while a task is trained.
 
-    About 20 % on five tasks is right: what is held are weights, but no old sample is there to keep the scores of new
-    classes below those of old ones, so only the last task's classes are ever named.
+    About 20 % on five tasks is correct: weights are preserved, but no old samples are left to keep the scores of new
+    classes below those of old ones. So only classes of the last task are predicted.
     """
 
     name = "si"
@@ -46,37 +39,34 @@ class SI(QuadraticPenalty):
     settings_from = "Hsu et al. 2018 on Split MNIST and Split Fashion-MNIST; elsewhere van de Ven et al. 2021."
     Settings = SISettings
     settings: SISettings
-    # As in Hsu et al. 2018; elsewhere as in van de Ven et al. 2021.
-    presets: ClassVar = {
-        ANY: {"training": {"optimizer": "adam", "learning_rate": 0.001}},
-        "split-mnist": {"options": {"strength": 600.0}},
-        "split-fashion-mnist": {"options": {"strength": 600.0}, "training": {"epochs": 4}},
-    }
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0001, 0.01, log=True),
         "method.strength": Uniform(0.1, 1e4, log=True),
         "method.damping": Uniform(0.001, 1.0, log=True),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.penalty, self.path = Penalty(self.settings.strength), PathIntegral()
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
-        self.path.begin(trained(self.values))
-        self.penalty.hold(self.path.start)
+        self.path.begin(trained_params(self.params))
+        self.penalty.set_anchor(self.path.start)
 
     def step(self, optimizer: Optimizer) -> None:
-        self.path.follow(self.values, self.penalty.without(self.values), lambda: super(SI, self).step(optimizer))
+        gradients = self.penalty.data_gradients(self.params)
+        self.path.record(self.params, gradients, lambda: super(SI, self).step(optimizer))
 
     def end_task(self, task: Task) -> None:
-        self.penalty.add(self.path.importance(self.values, self.settings.damping))
+        self.penalty.add(self.path.importance(self.params, self.settings.damping))
         super().end_task(task)
 
-    def task_state(self) -> dict[str, Tensor]:
-        return self.path.tensors()
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | (in_section("task", self.path.tensors()) if self.in_task else {})
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self.path.load(tensors, self.device)
-        self.penalty.hold(self.path.start)
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.path.load(section(state, "task"), self.device)
+        if self.in_task:
+            self.penalty.set_anchor(self.path.start)

@@ -1,36 +1,32 @@
-"""Streaming LDA: a mean for each class, and one covariance that all classes share and that grows with them."""
+"""Streaming LDA: a mean for each class, and one covariance matrix that all classes share and update."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Gt, Le
 from torch import Tensor
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Task
-from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import Params
+from spacenet.utils.tensors import in_section
 
 
 @dataclass(frozen=True)
 class SLDASettings(UntrainedSettings):
-    """What classes are described on, and how far their covariance is trusted."""
+    """What classes are described on, and how far their covariance is shrunk."""
 
-    shrinkage: float = 1e-4
-    """How far the covariance is drawn towards the identity: near 0 not at all, 1 all the way."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.shrinkage <= 1.0:
-            raise SettingsError(f"shrinkage: {self.shrinkage} is out of range (need more than 0, at most 1)")
+    shrinkage: Annotated[float, Gt(0), Le(1)] = 1e-4
+    """How far the covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
 
 class SLDA(UntrainedMethod):
-    """Linear discriminants from the classes' means and their common covariance, as if all data had been there at once.
+    """Linear discriminants from the classes' means and their common covariance, the same as from all data at once.
 
-    Published on features of a network that was trained beforehand on other data; here there is none. Keeps no samples.
+    Published on features of a network pretrained on other data; here there is none. Keeps no samples.
     """
 
     name = "slda"
@@ -42,15 +38,15 @@ class SLDA(UntrainedMethod):
     settings: SLDASettings
     search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
         self.samples = 0
         self.means = torch.zeros(0)
         """(classes, d)"""
         self.covariance = torch.zeros(0)
-        """(d, d), around each sample's class's mean, over all samples seen."""
+        """(d, d), of all samples seen, around the mean of each sample's class."""
 
-    def enter(self, h: Tensor, y: Tensor, task: Task) -> None:
+    def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         means = torch.stack([h[y == number].mean(0) for number in task.classes])
         around = h - means[y - task.classes.start]
         covariance = around.T @ around / len(h)
@@ -58,8 +54,8 @@ class SLDA(UntrainedMethod):
         self.means = torch.cat([self.means, means]) if before else means
         self.covariance = torch.lerp(self.covariance, covariance, len(h) / self.samples) if before else covariance
 
-    def values(self) -> dict[str, Tensor]:
-        """Discriminants around the middle of all classes: what these have in common cannot round away the rest."""
+    def compute_params(self) -> dict[str, Tensor]:
+        """Discriminants around the mean of all classes, so that a large common offset costs no precision."""
         middle = self.means.double().mean(0)
         means, part = self.means.double() - middle, self.settings.shrinkage
         mixed = (1 - part) * self.covariance.double() + part * torch.eye(len(middle), dtype=torch.double)
@@ -67,13 +63,14 @@ class SLDA(UntrainedMethod):
         constant = -(weight * means).sum(1) / 2
         return {"middle": middle.float(), "weight": weight.float(), "constant": constant.float()}
 
-    def scores(self, values: Mapping[str, Tensor], h: Tensor) -> Tensor:
-        return (h - values["middle"]) @ values["weight"].T + values["constant"]
+    def scores(self, params: Params, h: Tensor) -> Tensor:
+        return (h - params["middle"]) @ params["weight"].T + params["constant"]
 
-    def network(self) -> dict[str, Tensor]:
-        return {"means": self.means, "covariance": self.covariance, "samples": torch.tensor(self.samples)}
+    def state(self) -> dict[str, Tensor]:
+        kept = {"means": self.means, "covariance": self.covariance, "samples": torch.tensor(self.samples)}
+        return super().state() | in_section("network", kept)
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.samples = int(tensors["samples"])
-        self.means, self.covariance = tensors["means"].clone(), tensors["covariance"].clone()
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.samples = int(state["network/samples"])
+        self.means, self.covariance = state["network/means"].clone(), state["network/covariance"].clone()

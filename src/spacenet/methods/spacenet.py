@@ -7,6 +7,6 @@ from spacenet.methods.shared.sparse import AdaptiveMethod
 
 
 class SpaceNet(AdaptiveMethod):
-    """The paper's method: adaptive sparse training in a fixed network, no old data, no task identity."""
+    """The method of the paper: adaptive sparse training in a network of fixed size, no old data, no task identity."""
 
     name = "spacenet"

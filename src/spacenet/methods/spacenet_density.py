@@ -1,29 +1,38 @@
-"""SpaceNet that knows where an input belongs: beside the network it keeps a small summary of every class.
+"""SpaceNet with class statistics, which decide between the tasks.
 
-Within a task SpaceNet errs seldom; what costs it is telling the tasks apart, for their classifiers never met. A class's
-summary is a few Gaussians on a representation that later tasks cannot change: the edges of small images, or what the
-network answered right after its first task. So densities of classes of different tasks can be compared, old ones
-never change by a bit, and no sample is kept.
+SpaceNet rarely confuses classes of the same task; most of its errors are between tasks, because their classifiers were
+never trained together. The statistics of a class are a few Gaussians on a representation that later tasks cannot
+change: the edges of small images, or the features of the network after its first task. So the densities of classes of
+different tasks are comparable, those of old classes never change by a bit, and no samples are kept.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import torch
+from annotated_types import Ge, Gt
 from torch import Tensor
 
 from spacenet.config.ranges import Range, Uniform
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, map_batches
+from spacenet.methods.base import map_batches
 from spacenet.methods.density import discriminant
-from spacenet.methods.density.combination import combined
+from spacenet.methods.density.combination import combine
 from spacenet.methods.density.densities import ClassMemory, Densities
-from spacenet.methods.shared.class_statistics import FIXED, Kind, SummarySettings, features, fixed_kind, new_densities
+from spacenet.methods.shared.class_statistics import (
+    FIXED,
+    SEED,
+    ClassStatisticsSettings,
+    Representation,
+    build_densities,
+    extract_features,
+    resolve_representation,
+)
 from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.space.blueprint import CPU, Blueprint, Params
+from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack, pack
 from spacenet.space.view import as_of, check_unit_values, unit_values
 from spacenet.utils.seeding import generator
@@ -31,33 +40,28 @@ from spacenet.utils.tensors import check_sections, in_section, section
 
 
 @dataclass(frozen=True)
-class DensitySettings(SummarySettings, AdaptiveSettings):
-    """How much of the network a task may use, how much its connections move, and what is kept of each class."""
+class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
+    """How much of the network a task may use, how many connections are rewired, and what is kept of each class."""
 
-    representation: Kind = "auto"
-    """What classes are described on: inputs as they are, edges of images, or features, which are what the network
-    answers after its first task; auto takes features of convolutional networks, edges of images, otherwise inputs."""
-    sharpness: float = 0.15
-    """What the densities' logarithms count: features are not as independent of each other as a Gaussian has it."""
-    network_weight: float = 0.25
-    """What the network's scores count beside that, within a task."""
+    representation: Representation = "auto"
+    """What class statistics are computed on: the inputs, the edges of images, or features, those of the network after
+    its first task; auto is features for convolutional networks, edges for other images, otherwise inputs."""
+    sharpness: Annotated[float, Gt(0)] = 0.15
+    """Factor of the log-densities, because features are less independent than the Gaussians assume."""
+    network_weight: Annotated[float, Ge(0)] = 0.25
+    """Factor of the network's scores, which are added to the densities within a task."""
 
-    def __post_init__(self) -> None:
-        SummarySettings.__post_init__(self)
-        AdaptiveSettings.__post_init__(self)
+    def validate(self) -> None:
+        super().validate()
         if self.balance != "none":
             raise SettingsError(
-                "balance: in spacenet-density densities tell the tasks apart, not scores; leave it at none"
+                "class densities, not scores, decide between tasks in spacenet-density; it must be none",
+                setting="balance",
             )
-        for name in ("sharpness", "network_weight"):
-            value = getattr(self, name)
-            if not 0.0 <= value < float("inf") or (name == "sharpness" and value == 0):
-                require_extra = "more than 0" if name == "sharpness" else "0 or more"
-                raise SettingsError(f"{name.replace('_', '-')}: {value} is out of range (need {require_extra})")
 
 
 class SpaceNetDensity(AdaptiveMethod):
-    """SpaceNet, with a summary of each class that says where an input belongs. Keeps no samples."""
+    """SpaceNet with class statistics, which decide between the tasks. Keeps no samples."""
 
     name = "spacenet-density"
     reference = "SpaceNet and, for densities on frozen features, Goswami et al.: FeCAM. NeurIPS, 2023"
@@ -71,87 +75,94 @@ class SpaceNetDensity(AdaptiveMethod):
         "method.network_weight": Uniform(0.0, 1.0),
     }
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.densities = new_densities(self.settings, whiten=self._learns_features())
-        self.units: dict[str, Tensor] = {}
-        """The values of the network's units after the first task, where features are looked at as they were then."""
-        self._view: Pack | None = None
+    def setup(self) -> None:
+        super().setup()
+        self.densities = build_densities(self.settings, whiten=self._uses_features())
+        self.first_units: dict[str, Tensor] = {}
+        """The parameters of the network's units after the first task, where features are used."""
+        self._first_pack: Pack | None = None
 
-    def _learns_features(self) -> bool:
+    def _uses_features(self) -> bool:
         kind = self.settings.representation
         return kind == "features" or (kind == "auto" and self.blueprint.convolves)
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
-        self._kind(shape)
+        self._representation(shape)
         super().check_inputs(shape)
 
-    def _kind(self, shape: tuple[int, ...]) -> Kind:
-        """What classes are described on, for samples of this shape."""
-        return "features" if self._learns_features() else fixed_kind(self.settings.representation, shape)
+    def _representation(self, shape: tuple[int, ...]) -> Representation:
+        """What class statistics are computed on, for samples of this shape."""
+        return "features" if self._uses_features() else resolve_representation(self.settings.representation, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        if self._learns_features() and not self.units:
-            self.units = unit_values(self.ledger)
-        view = self._seen()
-        with torch.no_grad():
-            h = map_batches(lambda x: self._represent(view, x), task.train.x, self.device)
-        rng = generator(self.seed, "summaries", task.index)
+        if self._uses_features() and not self.first_units:
+            self.first_units = unit_values(self.ledger)
+        h = map_batches(self.represent, task.train.x, self.device)
+        rng = generator(self.seed, SEED, task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
-    def _seen(self) -> Params:
-        """The values of the network as it stood after the first task."""
-        if not self.units:
-            return {}
-        if self._view is None:
-            self._view = pack(as_of(self.ledger, 1, self.units), self.device)
-        return self._view.params
+    def represent(self, x: Tensor) -> Tensor:
+        """The representation of samples that class statistics are computed on, (n, d)."""
+        with torch.no_grad():
+            return self._represent(self._first_params(), x)
 
-    def _represent(self, view: Params, x: Tensor) -> Tensor:
-        if self._learns_features():
-            return features(self.blueprint, self.blueprint.forward, view, x)
-        return FIXED[self._kind(tuple(x.shape[1:]))](x)
+    def _represent(self, first_params: Params, x: Tensor) -> Tensor:
+        if self._uses_features():
+            return extract_features(self.blueprint, self.blueprint.forward, first_params, x)
+        return FIXED[self._representation(tuple(x.shape[1:]))](x)
+
+    def _first_params(self) -> Params:
+        """The parameters of the network after the first task, where features are used."""
+        if not self.first_units:
+            return {}
+        if self._first_pack is None:
+            self._first_pack = pack(as_of(self.ledger, 1, self.first_units), self.device)
+        return self._first_pack.params
 
     def predictor(self) -> Pack:
-        return self._comparing(self.densities)
+        return self._predict_with(self.densities)
 
     def truncate(self, directions: int) -> Pack:
-        return self._comparing(self.densities.truncate(directions))
+        return self._predict_with(self.densities.truncate(directions))
 
-    def _comparing(self, summaries: Densities) -> Pack:
-        """The network, and beside it these summaries."""
-        network, known, settings = self.packed(), summaries.values(), self.settings
+    def _predict_with(self, densities: Densities) -> Pack:
+        """The network combined with these class densities."""
+        network, settings = self.pack(), self.settings
         tasks = self.classes[: self.tasks_learned]
-        counts = settings.network_weight > 0
-        values = in_section("network", network.params if counts else {}) | in_section("view", self._seen())
-        values |= in_section("density", {name: value.to(self.device) for name, value in known.items()})
+        uses_network = settings.network_weight > 0
+        params = in_section("network", network.params) if uses_network else {}
+        params |= in_section("view", self._first_params())
+        params |= in_section("density", {name: t.to(self.device) for name, t in densities.compute_params().items()})
 
-        def forward(values: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(values, "view") if self.units else {}, x)
-            fit = discriminant.scores(section(values, "density"), h)
-            answer = network.forward(section(values, "network"), x) if counts else None
-            return combined(fit, answer, tasks, settings.sharpness, settings.network_weight)
+        def forward(params: Params, x: Tensor) -> Tensor:
+            h = self._represent(section(params, "view") if self.first_units else {}, x)
+            fit = discriminant.scores(section(params, "density"), h)
+            scores = network.forward(section(params, "network"), x) if uses_network else None
+            return combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
 
-        return Pack(forward, values)
-
-    def extra(self) -> dict[str, Tensor]:
-        return {**in_section("density", self.densities.tensors()), **in_section("view", self.units)}
-
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        check_sections(extra, "density", *(["view"] if self._learns_features() else []))
-        view: Params = {}
-        if self._learns_features():
-            units = section(extra, "view")
-            check_unit_values(self.ledger, 1, len(self.classes[0]), units)
-            view = pack(as_of(self.ledger, 1, units)).params
-        none = self._represent(view, torch.zeros(0, *input_shape))  # shows the dimension, and costs no memory
-        self.densities.check(section(extra, "density"), sum(map(len, self.classes)), none.shape[1])
+        return Pack(forward, params)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        return self.densities.kept(self._kind(input_shape), sum(values.nbytes for values in self.units.values()))
+        units = sum(tensor.nbytes for tensor in self.first_units.values())
+        return self.densities.class_memory(self._representation(input_shape), units)
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.densities.load(section(tensors, "density"))
-        self.units, self._view = {key: values.clone() for key, values in section(tensors, "view").items()}, None
+    def state(self) -> dict[str, Tensor]:
+        kept = in_section("density", self.densities.tensors()) | in_section("view", self.first_units)
+        return super().state() | kept
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.densities.load(section(state, "density"))
+        self.first_units = {name: tensor.clone() for name, tensor in section(state, "view").items()}
+        self._first_pack = None
+
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        check_sections(extra, "density", *(["view"] if self._uses_features() else []))
+        first_params: Params = {}
+        if self._uses_features():
+            units = section(extra, "view")
+            check_unit_values(self.ledger, 1, len(self.classes[0]), units)
+            first_params = pack(as_of(self.ledger, 1, units)).params
+        empty = self._represent(first_params, torch.zeros(0, *input_shape))  # has the dimension, and needs no memory
+        self.densities.check(section(extra, "density"), sum(map(len, self.classes)), empty.shape[1])

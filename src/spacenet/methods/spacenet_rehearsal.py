@@ -1,47 +1,40 @@
-"""SpaceNet-Rehearsal: the paper's hybrid that replays the data of all earlier tasks, or samples that are like it."""
+"""SpaceNet-Rehearsal: the paper's hybrid that replays the data of all earlier tasks, or samples generated like it."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from spacenet.data.stream import Samples, Task
-from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
 from spacenet.methods.density.densities import Densities
+from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 
-BOUNDS = "the inputs' bounds"
+BOUNDS = "the bounds of inputs"
 
 
 @dataclass(frozen=True)
 class RehearsalSettings(AdaptiveSettings):
-    """How much of the network a task may use, how much its connections move, and what is replayed."""
+    """How much of the network a task may use, how many of its connections are rewired, and what is replayed."""
 
-    replay: Literal["samples", "summaries"] = "samples"
-    """What stands for old tasks: all their samples, or new ones drawn from a summary of each class, so that no sample
-    is kept."""
-    replay_components: int = 10
-    """Gaussians of a class's summary."""
-    replay_directions: int = 20
-    """Directions for each of them in which its variance is kept."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("replay_components", "replay_directions"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name.replace('_', '-')}: {getattr(self, name)} is too small (need 1 or more)")
+    replay: Literal["samples", "statistics"] = "samples"
+    """What is replayed of old tasks: all their samples, or new ones drawn from statistics of each class, so that no
+    samples are kept."""
+    replay_components: Annotated[int, Ge(1)] = 10
+    """Gaussians per class."""
+    replay_directions: Annotated[int, Ge(1)] = 20
+    """Directions per Gaussian in which its variance is kept."""
 
 
 class SpaceNetRehearsal(AdaptiveMethod):
-    """SpaceNet while old data, or samples like it, is replayed; the old classifiers stay connected, frozen."""
+    """SpaceNet with replay of old data or of generated samples; old classifiers stay connected and frozen."""
 
     name = "spacenet-rehearsal"
     strategy = "Rehearsal"
@@ -53,15 +46,15 @@ class SpaceNetRehearsal(AdaptiveMethod):
     def needs_old_data(self) -> bool:
         return self.settings.replay == "samples"
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        # Only to draw from, so nothing is shrunk.
+    def setup(self) -> None:
+        super().setup()
+        # Only samples are drawn; the shrinkage has no effect on that.
         self.densities = Densities(
             self.settings.replay_components, self.settings.replay_directions, shrinkage=1.0, whiten=False
         )
         self.low = self.span = torch.zeros(0)
-        """The smallest value of each input in the first task, and how far inputs reach beyond it. What is drawn stays
-        within: samples with a ground that is not even would be known for old ones by that alone."""
+        """The minimum of each input in the first task, and the largest distance from it. Generated samples are clipped
+        to these bounds: noise on a constant background would make it easy to tell them from real samples."""
 
     def training_data(self, task: Task) -> Samples:
         if self.settings.replay == "samples" or not self.tasks_learned:
@@ -77,17 +70,17 @@ class SpaceNetRehearsal(AdaptiveMethod):
         if self.settings.replay == "samples":
             self.memory.keep(task)
             return
-        x, rng = task.train.x.flatten(1).cpu(), generator(self.seed, "summaries", task.index)
+        x, rng = task.train.x.flatten(1).cpu(), generator(self.seed, SEED, task.index)
         if not len(self.densities):
             self.low = x.amin(0)
             self.span = (x - self.low).amax()
         self.densities.add(x, task.train.y.cpu(), task.classes, rng)
 
-    def extra(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Tensor]:
         if not len(self.densities):
-            return super().extra()
-        replayed = {**in_section("density", self.densities.tensors()), "low": self.low, "span": self.span}
-        return {**super().extra(), **replayed}
+            return super().state()
+        replayed = in_section("density", self.densities.tensors())
+        return super().state() | replayed | {"low": self.low, "span": self.span}
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
@@ -97,13 +90,13 @@ class SpaceNetRehearsal(AdaptiveMethod):
         bounds = {name: tensor for name, tensor in extra.items() if "/" not in name}
         check_shapes(bounds, {"low": (inputs,), "span": ()}, BOUNDS)
         check_finite(bounds, {"low": -math.inf, "span": 0.0}, BOUNDS)
-        summaries = section(extra, "density")
-        self.densities.check(summaries, sum(map(len, self.classes)), inputs)
-        own = bounds.keys() | in_section("density", summaries).keys()
+        statistics = section(extra, "density")
+        self.densities.check(statistics, sum(map(len, self.classes)), inputs)
+        own = bounds.keys() | in_section("density", statistics).keys()
         super().check_extra({name: tensor for name, tensor in extra.items() if name not in own}, input_shape)
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.densities.load(section(tensors, "density"))
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.densities.load(section(state, "density"))
         if len(self.densities):
-            self.low, self.span = tensors["low"].clone(), tensors["span"].clone()
+            self.low, self.span = state["low"].clone(), state["span"].clone()

@@ -1,4 +1,4 @@
-"""Static-SparseNN: the paper's baseline that shows what adaptive training gains."""
+"""Static-SparseNN: the paper's baseline without adaptive training."""
 
 from spacenet.methods.shared.sparse import SparseMethod
 

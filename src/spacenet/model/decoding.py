@@ -1,10 +1,9 @@
-"""Making a model of what a model file holds, checking everything: nothing that a file says is taken on trust."""
+"""From the content of a model file to a model, checking everything: the file may be damaged or malicious."""
 
 import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -12,81 +11,75 @@ import torch
 from torch import Tensor
 
 from spacenet import __version__
-from spacenet.config.plain import from_plain
-from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
+from spacenet.config.model import ModelConfig
+from spacenet.config.settings import from_plain
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import ModelFileError, SpacenetError
-from spacenet.methods import get_method
-from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.model.encoding import EXTRA, FORMAT, Arrays, Facts, source_type
-from spacenet.model.model import Model, Recipe
+from spacenet.methods.base import NETWORK, PROGRESS
+from spacenet.model.encoding import EXTRA, FORMAT, Arrays, Header, source_type
+from spacenet.model.model import Model, model_method
+from spacenet.nets import build_net
 from spacenet.space.blueprint import Blueprint, Link, UnitValue
 from spacenet.space.cut import marks, numbers, sizes, upstream
 from spacenet.space.ledger import FREE, Connections, Ledger
 
 MAX_PACKED = 2**24
-"""Numbers that a network may have when packed, however few connections it has; beyond, `SPARSEST` times those."""
+"""Numbers that a packed network may have, however few connections there are; beyond that, `SPARSEST` times those."""
 SPARSEST = 256
 MAX_TASKS = np.iinfo(np.int16).max
 
 
 def decode(text: str, arrays: Arrays) -> Model:
     """The model that a header's text and arrays describe."""
-    facts = _facts(text)
+    header = _header(text)
     with _as_model_file_error():
-        options = from_plain(_kind(facts.method).Settings, facts.options)
-        _expect(len(facts.net.hidden) <= len(arrays), "more layers than it holds")
-        normalization = _normalisation(facts, arrays)
-        recipe = Recipe(facts.method, facts.seed, facts.net, facts.training, options, facts.input_shape)
-        _check_sizes(recipe.blueprint(), arrays, sum(map(len, facts.tasks)))
-        tasks = [tuple(task) for task in facts.tasks]
-        model = Model(recipe, NormalizationSpec(facts.scale), normalization, tasks, facts.metrics)
-        _fill(model.method.ledger, arrays, len(tasks))
-        model.method.tasks_learned = len(tasks)
-        model.method.classes = [range(a, b) for a, b in pairwise(accumulate(map(len, tasks), initial=0))]
-        _check_packed(model.method.ledger)
-        _take_extra(model, arrays)
+        config = ModelConfig.from_plain(header.config)
+        model_method(config.method)
+        _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
+        normalization = _normalization(header, arrays)
+        blueprint = build_net(config.net, header.input_shape)
+        _check_sizes(blueprint, arrays, sum(map(len, header.tasks)))
+        tasks = [tuple(task) for task in header.tasks]
+        ledger = _read_ledger(blueprint, arrays, len(tasks))
+        _check_packed(ledger)
+        model = Model(config, header.input_shape, normalization, tasks, header.metrics)
+        _load_state(model, ledger, arrays)
         return model
 
 
-def _normalisation(facts: Facts, arrays: Arrays) -> Normalization:
-    shape = facts.input_shape
+def _normalization(header: Header, arrays: Arrays) -> Normalization:
+    shape = header.input_shape
     mean, std = arrays.get("normalization/mean"), arrays.get("normalization/std")
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
-        raise ModelFileError("not a model that can be used: input shape and normalization do not agree")
+        raise ModelFileError("not a usable model file: input shape and normalization do not agree")
     for part in (mean, std):
         _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
     _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
     scale = torch.from_numpy(std)
-    return Normalization(facts.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0])
+    return Normalization(header.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0])
 
 
-def _facts(text: str) -> Facts:
+def _header(text: str) -> Header:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"damaged: its header cannot be read ({error})") from error
     version = values.get("format") if isinstance(values, dict) else None
     if not isinstance(version, int) or isinstance(version, bool):
-        raise ModelFileError("not a model that can be used (its header names no format)")
-    if version > FORMAT:
+        raise ModelFileError("not a usable model file (its header names no format)")
+    if version != FORMAT:
+        age, remedy = ("a newer", "upgrade") if version > FORMAT else ("an older", "train it again")
         raise ModelFileError(
-            f"written by a newer spacenet, in format {version}; this one ({__version__}) reads up to {FORMAT}: upgrade"
+            f"written by {age} spacenet, in format {version}; this one ({__version__}) reads format {FORMAT}: {remedy}"
         )
     with _as_model_file_error():
-        facts = from_plain(Facts, values)
-        _expect(facts.seed >= 0, "negative seed")
-        _expect(math.isfinite(facts.scale), "its scale is no number")
-        _expect(bool(facts.tasks) and all(facts.tasks), "a task without classes")
-        _expect(len(facts.tasks) <= MAX_TASKS, "more tasks than there can be")
-        _expect(all(label == label for task in facts.tasks for label in task), "a label is not a number")
-        _expect(all(len(set(map(repr, task))) == len(task) for task in facts.tasks), "a class twice in one task")
-        return facts
-
-
-def _kind(name: str) -> type[SparseMethod]:
-    kind = get_method(name)
-    _expect(issubclass(kind, SparseMethod), f"learned with {name}, which keeps no space; only its run can use it")
-    return kind  # type: ignore[return-value]
+        header = from_plain(Header, values, "its header")
+        _expect(math.isfinite(header.scale), "its scale is not a number")
+        _expect(bool(header.tasks) and all(header.tasks), "a task without classes")
+        _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
+        _expect(all(label == label for task in header.tasks for label in task), "a label is not a number")
+        _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
+        return header
 
 
 def _check_sizes(blueprint: Blueprint, arrays: Arrays, outputs: int) -> None:
@@ -124,20 +117,24 @@ def _expect_array(arrays: Arrays, name: str, kind: Any, shape: tuple[int, ...]) 
     )
 
 
-def _fill(ledger: Ledger, arrays: Arrays, tasks: int) -> None:
-    """Put into an empty ledger what the file holds, checking what a ledger must never hold."""
-    for layer in ledger.blueprint.layers:
+def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int) -> Ledger:
+    """The ledger that the file holds, checking what a ledger must never hold."""
+    ledger = Ledger(blueprint)
+    for layer in blueprint.layers:
         name = layer.name
         state = arrays.get(f"state/{name}")
         if state is not None:
-            _expect(bool(((state >= FREE) & (state < tasks)).all()), f"{name} is reserved by a task that is not there")
+            _expect(
+                bool(((state >= FREE) & (state < tasks)).all()), f"{name} is reserved by a task that does not exist"
+            )
             ledger.state[name] = torch.from_numpy(state)
-        elif name == ledger.blueprint.output.name:
+        elif name == blueprint.output.name:
             ledger.grow(name, len(arrays[f"units/{name}.bias"]))
         for key, kind in layer.keys().items():
             ledger.units[key] = _finite(arrays[f"units/{key}"], key, kind)
-    for link in ledger.blueprint.links:
+    for link in blueprint.links:
         ledger.connections[link.name] = _connections(link, ledger, arrays, tasks)
+    return ledger
 
 
 def _finite(array: Array, name: str, kind: UnitValue) -> Tensor:
@@ -150,8 +147,8 @@ def _connections(link: Link, ledger: Ledger, arrays: Arrays, tasks: int) -> Conn
     owners, targets, counts = rows.astype(np.int64).T
     sources, size = ledger.size(link.source), ledger.size(link.target)
     _expect(int(counts.sum()) == len(source) and bool((counts > 0).all()), f"{link.name}: rows do not add up")
-    _expect(bool((owners < tasks).all()), f"{link.name}: an owner that is not there")
-    _expect(bool((targets < size).all()) and bool((source < sources).all()), f"{link.name}: a unit that is not there")
+    _expect(bool((owners < tasks).all()), f"{link.name}: an owner that does not exist")
+    _expect(bool((targets < size).all()) and bool((source < sources).all()), f"{link.name}: a unit that does not exist")
     _expect(bool((np.diff(owners * size + targets) > 0).all()), f"{link.name}: rows out of order")
     _expect(bool(np.isfinite(value).all()), f"{link.name}: a weight that is not a number")
     owner, target = np.repeat(owners, counts), np.repeat(targets, counts)
@@ -177,30 +174,36 @@ def _check_packed(ledger: Ledger) -> None:
     _expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
 
 
-def _take_extra(model: Model, arrays: Arrays) -> None:
-    """Give the method what it keeps besides its connections, once it has found nothing wrong with it."""
+def _load_state(model: Model, ledger: Ledger, arrays: Arrays) -> None:
+    """Give the method its ledger and what it keeps besides, once it has found nothing wrong with it."""
     held = {name.removeprefix(EXTRA): array for name, array in arrays.items() if name.startswith(EXTRA)}
-    _expect(all(array.dtype == np.float32 for array in held.values()), "summaries that are not made of numbers")
+    _expect(all(array.dtype == np.float32 for array in held.values()), "class statistics that are not numbers")
     extra, method = {name: torch.from_numpy(array) for name, array in held.items()}, model.method
+    state = {
+        PROGRESS + "classes": torch.tensor([len(task) for task in model.tasks], dtype=torch.int32),
+        PROGRESS + "tasks": torch.tensor(len(model.tasks), dtype=torch.int32),
+        **{NETWORK + name: tensor for name, tensor in ledger.tensors().items()},
+    }
+    method.load_state(state)
     try:
-        method.check_extra(extra, model.recipe.input_shape)
+        method.check_extra(extra, model.input_shape)
     except ValueError as error:
-        raise ModelFileError(f"not a model that can be used: {error}") from error
+        raise ModelFileError(f"not a usable model file: {error}") from error
     if extra:
-        method.load_model({**method.network(), **extra})
+        method.load_state({**state, **extra})
 
 
 def _expect(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise ModelFileError(f"not a model that can be used: {otherwise}")
+        raise ModelFileError(f"not a usable model file: {otherwise}")
 
 
 @contextmanager
 def _as_model_file_error() -> Iterator[None]:
-    """What settings from the file cannot mean is the file's fault."""
+    """Settings in the file that cannot work are a fault of the file."""
     try:
         yield
     except ModelFileError:
         raise
     except SpacenetError as error:
-        raise ModelFileError(f"not a model that can be used: {error}") from error
+        raise ModelFileError(f"not a usable model file: {error}") from error

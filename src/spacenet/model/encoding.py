@@ -1,8 +1,8 @@
-"""What a model file holds: facts as one JSON text, and arrays in about as many bytes as the connections need.
+"""What a model file holds: a header as one JSON text, and arrays in about as many bytes as the connections need.
 
-Connections are sorted by owner, target and source. Each link has a table of rows (owner, target, how many), and for
-each connection its source, in as few bytes as the number of sources needs, and its value. What a method keeps besides
-its connections, such as summaries of classes, stands under extra/ as it is.
+Connections are sorted by owner, target and source. Each link has a table of rows (owner, target, count), and for each
+connection its source, in as few bytes as the number of sources needs, and its value. What a method keeps besides its
+connections, such as class statistics, is stored under extra/ as it is.
 """
 
 import json
@@ -12,31 +12,26 @@ from typing import Any
 import numpy as np
 
 from spacenet import __version__
-from spacenet.config.plain import to_plain
-from spacenet.config.training import TrainingConfig
+from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
 from spacenet.model.model import Label, Model
-from spacenet.config.model import NetConfig
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 
-FORMAT = 1
+FORMAT = 2
 EXTRA = "extra/"
 Arrays = dict[str, Array]
 
 
 @dataclass(frozen=True)
-class Facts:
+class Header:
     """The header's JSON text."""
 
     format: int
     spacenet: str
-    method: str
-    seed: int
-    net: NetConfig
-    training: TrainingConfig
-    options: dict[str, Any]
+    config: dict[str, Any]
+    """The model's whole configuration, as `ModelConfig.to_plain` gives it."""
     input_shape: tuple[int, ...]
     scale: float
     tasks: list[list[Label]]
@@ -46,37 +41,33 @@ class Facts:
 def encode(model: Model) -> tuple[str, Arrays]:
     """The header's text and the arrays."""
     if model.normalization is None:
-        raise ModelFileError("the model has learned nothing yet, there is nothing to save")
-    recipe, ledger, normalization = model.recipe, model.method.ledger, model.normalization
-    facts = Facts(
+        raise ModelFileError("the model has not learned anything yet, there is nothing to save")
+    ledger, normalization = model.method.ledger, model.normalization
+    header = Header(
         FORMAT,
         __version__,
-        recipe.method,
-        recipe.seed,
-        recipe.net,
-        recipe.training,
-        to_plain(recipe.options),
-        recipe.input_shape,
+        model.config.to_plain(),
+        model.input_shape,
         normalization.scale,
         [list(task) for task in model.tasks],
         model.metrics,
     )
     std = normalization.std
     arrays = {
-        "normalization/mean": normalization.mean.expand(recipe.input_shape).numpy(),
-        "normalization/std": (std.expand(recipe.input_shape) if std.dim() else std.reshape(1)).numpy(),
+        "normalization/mean": normalization.mean.expand(model.input_shape).numpy(),
+        "normalization/std": (std.expand(model.input_shape) if std.dim() else std.reshape(1)).numpy(),
     }
-    arrays |= {f"state/{p.name}": ledger.state[p.name].numpy() for p in ledger.blueprint.hidden}
+    arrays |= {f"state/{layer.name}": ledger.state[layer.name].numpy() for layer in ledger.blueprint.hidden}
     arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}
     for link in ledger.blueprint.links:
         arrays |= _columns(link, ledger)
-    arrays |= {EXTRA + name: held.numpy() for name, held in model.method.extra().items()}
-    text = json.dumps(to_plain(facts), sort_keys=True)
+    arrays |= {EXTRA + name: tensor.numpy() for name, tensor in model.method.extra_state().items()}
+    text = json.dumps(to_plain(header), sort_keys=True)
     return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}
 
 
 def _columns(link: Link, ledger: Ledger) -> Arrays:
-    """A link's connections, sorted and in few bytes."""
+    """A link's connections, sorted and compact."""
     held = ledger.connections[link.name]
     owner, target, source = (column.numpy().astype(np.int64) for column in (held.owner, held.target, held.source))
     order = np.lexsort((source, target, owner))
@@ -90,5 +81,5 @@ def _columns(link: Link, ledger: Ledger) -> Arrays:
 
 
 def source_type(sources: int) -> "np.dtype[Any]":
-    """The smallest type that can count so many sources."""
+    """The smallest type that can number this many sources."""
     return np.min_scalar_type(max(0, sources - 1))

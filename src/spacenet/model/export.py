@@ -22,11 +22,12 @@ from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
 from spacenet.data.preprocessing import Array, Normalization
-from spacenet.errors import DataError, SettingsError, SpacenetError
+from spacenet.errors import DataError, SpacenetError
 from spacenet.model.model import Label, Model
+from spacenet.registry import unknown
 from spacenet.space.pack import Pack
 from spacenet.utils.extras import require_extra
-from spacenet.utils.files import replacing
+from spacenet.utils.files import atomic_write
 
 MOST_APART = 1e-4
 """By how much a probability of the file may differ from the model's where scores are small."""
@@ -163,19 +164,19 @@ class OnnxFormat(Format):
 FORMATS: Mapping[str, Format] = {"onnx": OnnxFormat(), "torch": TorchFormat()}
 
 
-def export(model: Model, path: Path, to: str) -> Exported:
+def export_model(model: Model, path: Path, to: str) -> Exported:
     """Write a model's packed network; if it does not compute what the model computes, nothing is left behind."""
     if to not in FORMATS:
-        raise SettingsError(f"to: there is no format {to!r}; there are {', '.join(FORMATS)}")
+        raise unknown("format", to, list(FORMATS), setting="to")
     form = FORMATS[to]
     form.check_libraries()
     if model.normalization is None:
         raise DataError("the model has learned nothing yet, there is nothing to export")
-    packed, facts = model.method.packed(), _facts(model)
+    packed, facts = model.method.pack(), _facts(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
-        with replacing(path) as beside, _quiet():
-            content = form.content(_program(network, model.recipe.input_shape), facts)
+        with atomic_write(path) as beside, _quiet():
+            content = form.content(_program(network, model.input_shape), facts)
             beside.write_bytes(content)
             apart = _check(model, form, beside, facts)
     except OSError as error:
@@ -197,7 +198,7 @@ def export(model: Model, path: Path, to: str) -> Exported:
 def _facts(model: Model) -> Facts:
     facts = {
         "classes": model.classes,
-        "input_shape": model.recipe.input_shape,
+        "input_shape": model.input_shape,
         "tasks": len(model.tasks),
         "spacenet": __version__,
     }
@@ -217,7 +218,7 @@ def _check(model: Model, form: Format, path: Path, facts: Facts) -> float:
         raise SpacenetError("what was written lost its labels; nothing was exported")
     worst = 0.0
     for x in _inputs(model):
-        found, expected = answer(x), model.probabilities(x)
+        found, expected = answer(x), model.predict_proba(x)
         if found.shape != expected.shape:
             raise SpacenetError(f"what was written answers {found.shape} instead of {expected.shape}")
         apart = float(np.abs(found - expected).max())
@@ -237,7 +238,7 @@ def _inputs(model: Model) -> Iterator[Array]:
     assert normalization is not None
     rng = np.random.default_rng(0)
     for count in CHECKED_BATCHES:
-        each = rng.uniform(-SPREAD, SPREAD, (count, *model.recipe.input_shape))
+        each = rng.uniform(-SPREAD, SPREAD, (count, *model.input_shape))
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The model file: one safetensors file, self-contained, no pickle, behind a checksum. Taken whole, or refused."""
+"""The model file: one safetensors file, self-contained, no pickle, with a checksum. It is read whole, or refused."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ def save_model(path: Path, model: Model) -> None:
 
 
 def load_model(path: Path) -> Model:
-    """Read a model file, whoever wrote it."""
+    """Read a model file. It is checked as if anyone could have written it."""
     path = Path(path).expanduser()
     try:
         return from_bytes(_content(path))
@@ -45,7 +45,7 @@ def to_bytes(model: Model) -> bytes:
 
 
 def from_bytes(content: bytes) -> Model:
-    """Read what `to_bytes` gave."""
+    """The model whose file content this is."""
     length = int.from_bytes(content[:8], "little")
     header = _header(content[8 : 8 + min(length, MAX_HEADER)])
     try:
@@ -55,7 +55,9 @@ def from_bytes(content: bytes) -> Model:
     metadata = header.get("__metadata__")
     checksum, _, text = str(metadata.get(HEADER, "") if isinstance(metadata, dict) else "").partition(" ")
     if not text:
-        raise ModelFileError("not a model to use; only methods with a space, such as spacenet, leave one")
+        raise ModelFileError(
+            "not a model to use: only methods that divide a network among tasks, such as spacenet, leave one"
+        )
     if checksum != _checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decode(text, arrays)

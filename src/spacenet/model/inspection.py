@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spacenet.config.plain import to_plain
+from spacenet.config.settings import to_plain
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
 from spacenet.space.ledger import FREE, Ledger
@@ -72,7 +72,7 @@ class Inspection:
     input_shape: tuple[int, ...]
     normalization: str
     training: dict[str, Any]
-    options: dict[str, Any]
+    method_settings: dict[str, Any]
     classes: list[Label]
     layers: list[LayerSpace]
     tasks: list[TaskSpace]
@@ -97,18 +97,18 @@ class Inspection:
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
     """Look into a model whose file has so many bytes."""
-    recipe, ledger, blueprint = model.recipe, model.method.ledger, model.method.blueprint
+    config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
     connections = sum(map(len, ledger.connections.values()))
     output = blueprint.output.name
     return Inspection(
-        method=recipe.method,
-        seed=recipe.seed,
-        net=recipe.net.net,
+        method=config.method,
+        seed=config.seed,
+        net=config.net.name,
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
-        input_shape=recipe.input_shape,
+        input_shape=model.input_shape,
         normalization=describe_normalization(model),
-        training=to_plain(recipe.training),
-        options=to_plain(recipe.options),
+        training=to_plain(config.training),
+        method_settings=to_plain(config.method_settings),
         classes=model.classes,
         layers=[_layer(ledger, layer.name) for layer in blueprint.hidden],
         tasks=[_task(ledger, number, classes) for number, classes in enumerate(model.tasks)],
@@ -119,7 +119,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         connections=connections,
         weights=sum(held.value.numel() for held in ledger.connections.values()),
         tasks_left=None if model.method.needs_old_data else model.space_left(),
-        class_memory=model.method.class_memory(recipe.input_shape),
+        class_memory=model.method.class_memory(model.input_shape),
         sizes=_sizes(model, file_bytes, connections),
         **_measured(model.metrics),
     )
@@ -177,7 +177,7 @@ def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
     return FileSizes(
         file_bytes,
         (file_bytes - model.method.extra_bytes()) / max(1, connections),
-        packed=sum(value.nbytes for value in model.method.predictor().values.values()),
+        packed=sum(value.nbytes for value in model.method.predictor().params.values()),
         ledger=model.method.bytes_kept(),
         dense=FLOAT_BYTES * (dense + sum(values.numel() for values in ledger.units.values())),
     )

@@ -1,7 +1,7 @@
-"""A model: a network that has learned some tasks, and all that is needed to use it and to go on learning.
+"""A model: a network that has learned some tasks, and all that is needed to use it and to learn more.
 
 It takes raw inputs, as the user has them, and answers with the user's labels. The estimator, the commands and the
-service are ways to talk to it.
+service are ways to use it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,15 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.config.training import TrainingConfig
+from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.data.augmentation import check_images
 from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.methods.shared.sparse_settings import SparseSettings
-from spacenet.config.model import NetConfig
 from spacenet.nets import build_net
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.training.hardware import find_hardware
@@ -30,69 +28,75 @@ from spacenet.training.loop import Epoch, learn_task
 Label = bool | int | float | str
 
 
-def method_to_use(name: str) -> type[SparseMethod]:
-    """The method of a name, if models can be made with it."""
+def model_method(name: str) -> type[SparseMethod]:
+    """The method with this name, if models can be made with it."""
     kind = get_method(name)
     if not issubclass(kind, SparseMethod):
-        raise SettingsError(f"method: {name} keeps no space; choose spacenet, spacenet-density or static-sparse")
+        raise SettingsError(
+            f"{name} does not divide a network among tasks, so it leaves no model to use; choose spacenet, "
+            "spacenet-density or static-sparse",
+            setting="method",
+        )
     return kind
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a model is made with, and goes on with."""
-
-    method: str
-    seed: int
-    net: NetConfig
-    training: TrainingConfig
-    options: SparseSettings
-    input_shape: tuple[int, ...]
-
-    def blueprint(self) -> Blueprint:
-        return build_net(self.net, self.input_shape)
-
-    def build(self, blueprint: Blueprint, device: torch.device = CPU) -> SparseMethod:
-        """A method that has learned nothing."""
-        return method_to_use(self.method)(blueprint, self.options, self.seed, device)
 
 
 @dataclass
 class Model:
-    """A network with its labels. Output number i stands for the i-th label of all tasks, one after the other.
+    """A network with its labels. Output i stands for the i-th label of all tasks, one after the other.
 
     A label that comes again in a later task has several outputs; its probability is their sum.
     """
 
-    recipe: Recipe
-    normalization_spec: NormalizationSpec = field(default_factory=NormalizationSpec)
+    config: ModelConfig
+    input_shape: tuple[int, ...]
     normalization: Normalization | None = None
     """Fitted on the first task."""
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured when a run ended, if the model comes from one."""
-    method: SparseMethod = field(init=False)
+    _method: SparseMethod | None = None
 
     def __post_init__(self) -> None:
-        blueprint = self.recipe.blueprint()
-        if self.recipe.training.augment != "none":
-            check_images(self.recipe.input_shape)
-        self.method = self.recipe.build(blueprint)
-        self.method.check_inputs(self.recipe.input_shape)
+        if self._method is None:
+            self._method = self.build()
 
     @classmethod
-    def of(
+    def from_method(
         cls,
-        recipe: Recipe,
+        config: ModelConfig,
+        input_shape: tuple[int, ...],
         method: SparseMethod,
         normalization: Normalization,
         tasks: Sequence[tuple[Any, ...]],
         metrics: dict[str, Any],
     ) -> "Model":
-        """What a run has learned."""
-        model = cls(recipe, NormalizationSpec(normalization.scale), normalization, list(tasks), metrics)
-        model.method = _moved(method, recipe, CPU)
+        """The model that a method has learned."""
+        model = cls(config, input_shape, normalization, list(tasks), metrics, method)
+        if method.device.type != "cpu":
+            model._method = model.build(CPU, method)
         return model
+
+    @property
+    def method(self) -> SparseMethod:
+        assert self._method is not None
+        return self._method
+
+    def build(
+        self, device: torch.device = CPU, learned: SparseMethod | None = None, blueprint: Blueprint | None = None
+    ) -> SparseMethod:
+        """A new method for this model, with the state of `learned` if that is given."""
+        kind = model_method(self.config.method)
+        if learned is not None:
+            blueprint = learned.blueprint
+        elif blueprint is None:
+            blueprint = build_net(self.config.net, self.input_shape)
+        if self.config.training.augment != "none":
+            check_images(self.input_shape)
+        method = kind(blueprint, self.config.method_settings, self.config.seed, device)
+        method.check_inputs(self.input_shape)
+        if learned is not None:
+            method.load_state(learned.state())
+        return method
 
     @property
     def outputs(self) -> list[Label]:
@@ -101,37 +105,41 @@ class Model:
 
     @property
     def classes(self) -> list[Label]:
-        """The labels, in the order in which they came; with it stand the columns of `probabilities`."""
+        """The labels, in the order in which they came; the columns of `predict_proba` follow it."""
         return [label for _, label in dict.fromkeys((type(label), label) for label in self.outputs)]
 
-    # Using it
+    # Predicting
 
     def scores(self, x: Array) -> Tensor:
         """One score for each output."""
         return self.method.predict_all(self._inputs(x))
 
-    def probabilities(self, x: Array) -> Array:
-        """One probability for each class, (n, classes), as 64-bit numbers: rounding must not make two of them equal."""
+    def predict_proba(self, x: Array) -> Array:
+        """One probability for each class, (n, classes), in 64 bits: rounding must not make two of them equal."""
         each = self.scores(x).double().softmax(1)
-        together = torch.zeros(len(each), len(self.classes), dtype=torch.float64)
-        return np.asarray(together.index_add_(1, self.columns(), each).numpy())
+        total = torch.zeros(len(each), len(self.classes), dtype=torch.float64)
+        return np.asarray(total.index_add_(1, self.columns(), each).numpy())
 
     def columns(self) -> Tensor:
-        """For each output, the number of its class."""
+        """For each output, the index of its class."""
         place = {(type(label), label): number for number, label in enumerate(self.classes)}
         return torch.tensor([place[type(label), label] for label in self.outputs], dtype=torch.long)
 
     def _inputs(self, x: Array) -> Tensor:
-        if self.normalization is None:
-            raise DataError("the model has learned nothing yet")
         self.check_shape(x)
-        return self.normalization(x)
+        return self.fitted_normalization(x)
+
+    @property
+    def fitted_normalization(self) -> Normalization:
+        """The preprocessing; an error before the first task is learned."""
+        if self.normalization is None:
+            raise DataError("the model has not learned anything yet")
+        return self.normalization
 
     def check_shape(self, x: Array) -> None:
-        """Raise `DataError` if these are not samples of the shape that the model knows."""
-        expected = self.recipe.input_shape
-        if tuple(x.shape[1:]) != expected:
-            raise DataError(f"samples have the shape {tuple(x.shape[1:])}; the model takes {expected}")
+        """Raise `DataError` if the samples do not have the shape that the model takes."""
+        if tuple(x.shape[1:]) != self.input_shape:
+            raise DataError(f"samples have the shape {tuple(x.shape[1:])}; the model takes {self.input_shape}")
 
     # Learning
 
@@ -139,39 +147,54 @@ class Model:
         self,
         x: Array,
         y: Array,
+        *,
+        config: ModelConfig | None = None,
         on_batch: Callable[[int, int], None] = lambda done, total: None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> None:
-        """Learn a task: raw inputs, and their labels. If it fails or is interrupted, the model is as it was."""
+        """Learn a task: raw inputs, and their labels. If it fails or is interrupted, the model is as it was.
+
+        `config` is what this and later tasks are learned with, if that differs from before; see `check_change`.
+        """
         self.check_shape(x)
         if self.method.needs_old_data and self.tasks:
-            raise SettingsError(f"{self.recipe.method} learns on only with all old data, which a model does not hold")
-        numbers = np.unique(y, return_inverse=True)
-        labels: tuple[Label, ...] = tuple(numbers[0].tolist())
-        normalization = self.normalization or Normalization.fit(x, self.normalization_spec)
-        hardware = find_hardware(self.recipe.training)
-        first = len(self.outputs)
-        samples = Samples(normalization(x), torch.from_numpy(numbers[1].reshape(-1)).long() + first)
-        task = Task(len(self.tasks), labels, range(first, first + len(labels)), _AtHand(samples))
-        method = self.copied(hardware.device).method
-        with _threads(self.recipe.training.threads):
-            learn_task(
-                method,
-                task,
-                self.recipe.training,
-                hardware=hardware,
-                on_batch=on_batch,
-                on_epoch=lambda epoch, optimizer: on_epoch(epoch),
+            raise SettingsError(
+                f"{self.config.method} can only continue with all old data, which a model does not hold"
             )
-        tasks = [*self.tasks, labels]
-        self.method = _moved(method, self.recipe, CPU)
-        self.tasks, self.normalization = tasks, normalization
+        changed = self if config is None or config == self.config else self._changed(config)
+        labels, numbers = np.unique(y, return_inverse=True)
+        spec = preprocessing_spec(changed.config.preprocessing, x)
+        normalization = self.normalization or Normalization.fit(x, spec)
+        training = changed.config.training
+        hardware, first = find_hardware(training), len(self.outputs)
+        samples = Samples(normalization(x), torch.from_numpy(numbers.reshape(-1)).long() + first)
+        task = Task(len(self.tasks), tuple(labels.tolist()), range(first, first + len(labels)), _InMemory(samples))
+        # The first task trains the method itself, which nothing else has used; later ones a copy of it.
+        untouched = not self.tasks and changed is self and hardware.device.type == "cpu"
+        method = self.method if untouched else changed.build(hardware.device, self.method)
+        try:
+            with _threads(training.threads):
+                learn_task(
+                    method,
+                    task,
+                    training,
+                    hardware=hardware,
+                    on_batch=on_batch,
+                    on_epoch=lambda epoch, optimizer: on_epoch(epoch),
+                )
+        except BaseException:
+            if untouched:
+                self._method = self.build(blueprint=self.method.blueprint)
+            raise
+        self._method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
+        resolved = replace(changed.config.preprocessing, scale=spec.scale, per_feature_std=spec.each_feature)
+        self.config = changed.config if self.tasks else replace(changed.config, preprocessing=resolved)
+        self.normalization = normalization
+        self.tasks = [*self.tasks, task.labels]  # type: ignore[list-item]
 
-    def copied(self, device: torch.device = CPU) -> "Model":
-        """The same model once more, on a device."""
-        copy = replace(self, tasks=list(self.tasks))
-        copy.method = _moved(self.method, self.recipe, device)
-        return copy
+    def _changed(self, config: ModelConfig) -> "Model":
+        check_change(self.config, config)
+        return replace(self, config=config, tasks=list(self.tasks))
 
     # What it holds
 
@@ -180,8 +203,33 @@ class Model:
         return self.method.space_left(len(self.tasks[-1]) if self.tasks else 2)
 
 
+FIXED_SETTINGS = ("representation", "components", "directions", "balance")
+"""Settings of the method that decide what has been kept of the classes learned so far."""
+
+
+def check_change(old: ModelConfig, new: ModelConfig) -> None:
+    """Raise `SettingsError` for a setting that cannot change once a task is learned."""
+    fixed = [name for name in ("method", "net", "seed") if getattr(old, name) != getattr(new, name)]
+    for name in PreprocessingConfig.__dataclass_fields__:
+        if getattr(old.preprocessing, name) != getattr(new.preprocessing, name):
+            fixed.append(name)
+    if old.method == new.method:
+        before, after = old.method_settings, new.method_settings
+        fixed += [name for name in FIXED_SETTINGS if getattr(before, name, None) != getattr(after, name, None)]
+    if fixed:
+        raise SettingsError("cannot change after the first task is learned; fit a new model instead", setting=fixed[0])
+
+
+def preprocessing_spec(config: PreprocessingConfig, x: Array) -> NormalizationSpec:
+    """How raw values like these become inputs: as configured, and where that is open, as suits the data."""
+    pixels = x.dtype == np.uint8
+    scale = (1 / 255 if pixels else 1.0) if config.scale is None else config.scale
+    each = not pixels and x.ndim == 2 if config.per_feature_std is None else config.per_feature_std
+    return NormalizationSpec(scale, config.mean, config.std, config.centering, each_feature=each)
+
+
 @dataclass(frozen=True)
-class _AtHand:
+class _InMemory:
     """Samples that are there already."""
 
     train: Samples
@@ -189,13 +237,6 @@ class _AtHand:
     def samples(self, task: Task, *, train: bool) -> Samples:
         assert train, "there are no test samples"
         return self.train
-
-
-def _moved(method: SparseMethod, recipe: Recipe, device: torch.device) -> SparseMethod:
-    copy = recipe.build(method.blueprint, device)
-    copy.load_model(method.model())
-    copy.tasks_learned, copy.classes = method.tasks_learned, list(method.classes)
-    return copy
 
 
 @contextmanager

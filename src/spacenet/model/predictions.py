@@ -1,4 +1,4 @@
-"""What a model answers, as lines of text, csv or JSON."""
+"""A model's predictions, as lines of text, CSV or JSON."""
 
 import csv
 import io
@@ -21,7 +21,7 @@ WIDEST = 40
 
 
 @dataclass(frozen=True)
-class Answer:
+class Prediction:
     """The most probable classes of one sample, the best first."""
 
     input: str
@@ -30,9 +30,9 @@ class Answer:
     probabilities: Sequence[float]
 
 
-def answers(model: Model, chunk: Chunk, top: int = 1) -> list[Answer]:
-    """The model's answer to each sample of a chunk."""
-    probabilities = model.probabilities(chunk.x)
+def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
+    """The predictions for the samples of a chunk."""
+    probabilities = model.predict_proba(chunk.x)
     if not np.isfinite(probabilities).all():
         bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
         raise DataError(
@@ -42,7 +42,7 @@ def answers(model: Model, chunk: Chunk, top: int = 1) -> list[Answer]:
     classes = model.classes
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
     return [
-        Answer(name, row, [classes[number] for number in numbers], own[numbers].tolist())
+        Prediction(name, row, [classes[number] for number in numbers], own[numbers].tolist())
         for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
     ]
 
@@ -52,10 +52,10 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
     place = {(type(label), label): number for number, label in enumerate(model.classes)}
     right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
     parts = (slice(first, first + MAX_SAMPLES) for first in range(0, len(x), MAX_SAMPLES))
-    return 100 * sum(int((model.probabilities(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
+    return 100 * sum(int((model.predict_proba(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
 
 
-def readable(text: object) -> str:
+def printable(text: object) -> str:
     """A label or a name of a file on one line, without anything that could steer a terminal."""
     plain = str(text)
     return plain if plain.isprintable() else plain.encode("unicode_escape").decode("ascii")
@@ -67,7 +67,7 @@ class Writer:
     def __init__(self, form: Format, model: Model, top: int, several: bool) -> None:
         self.form, self.several = form, several
         self.top = min(top, len(model.classes))
-        self._label_width = min(WIDEST, max(len(readable(label)) for label in model.classes))
+        self._label_width = min(WIDEST, max(len(printable(label)) for label in model.classes))
 
     def heading(self) -> str:
         """What stands before all answers."""
@@ -76,33 +76,37 @@ class Writer:
         numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
         return _csv_lines([["input", "row", *(f"{word}{n}" for n in numbers for word in ("label", "probability"))]])
 
-    def lines(self, several: Sequence[Answer]) -> str:
+    def lines(self, several: Sequence[Prediction]) -> str:
         """A chunk's answers."""
         if self.form == "csv":
-            return _csv_lines([_csv_row(answer) for answer in several])
+            return _csv_lines([_csv_row(prediction) for prediction in several])
         if self.form == "jsonl":
-            return "".join(json.dumps(_plain(answer)) + "\n" for answer in several)
+            return "".join(json.dumps(_plain(prediction)) + "\n" for prediction in several)
         return "".join(self._text(several))
 
-    def _text(self, several: Sequence[Answer]) -> Iterator[str]:
-        names = [_name(answer.input, answer.row, self.several) for answer in several]
+    def _text(self, several: Sequence[Prediction]) -> Iterator[str]:
+        names = [_name(prediction.input, prediction.row, self.several) for prediction in several]
         width = max(map(len, names), default=0)
-        for name, answer in zip(names, several, strict=True):
-            pairs = zip(answer.labels, answer.probabilities, strict=True)
-            found = (f"{readable(label):{self._label_width}}  {100 * share:6.2f} %" for label, share in pairs)
+        for name, prediction in zip(names, several, strict=True):
+            pairs = zip(prediction.labels, prediction.probabilities, strict=True)
+            found = (f"{printable(label):{self._label_width}}  {100 * share:6.2f} %" for label, share in pairs)
             yield "  ".join([f"{name:{width}}", *found]) + "\n"
 
 
 def _name(name: str, row: int | None, several: bool) -> str:
     if row is None:
-        return readable(name)
-    return f"{readable(name)}[{row}]" if several else str(row)
+        return printable(name)
+    return f"{printable(name)}[{row}]" if several else str(row)
 
 
-def _csv_row(answer: Answer) -> list[object]:
-    pairs = zip(answer.labels, answer.probabilities, strict=True)
-    row = "" if answer.row is None else answer.row
-    return [readable(answer.input), row, *(value for label, p in pairs for value in (readable(label), f"{p:.6g}"))]
+def _csv_row(prediction: Prediction) -> list[object]:
+    pairs = zip(prediction.labels, prediction.probabilities, strict=True)
+    row = "" if prediction.row is None else prediction.row
+    return [
+        printable(prediction.input),
+        row,
+        *(value for label, p in pairs for value in (printable(label), f"{p:.6g}")),
+    ]
 
 
 def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
@@ -111,11 +115,11 @@ def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def _plain(answer: Answer) -> dict[str, Any]:
-    shares = [float(f"{share:.6g}") for share in answer.probabilities]
-    plain: dict[str, Any] = {"input": answer.input, "row": answer.row}
-    plain |= {"label": answer.labels[0], "probability": shares[0]}
+def _plain(prediction: Prediction) -> dict[str, Any]:
+    shares = [float(f"{share:.6g}") for share in prediction.probabilities]
+    plain: dict[str, Any] = {"input": prediction.input, "row": prediction.row}
+    plain |= {"label": prediction.labels[0], "probability": shares[0]}
     if len(shares) > 1:
-        pairs = zip(answer.labels, shares, strict=True)
+        pairs = zip(prediction.labels, shares, strict=True)
         plain["top"] = [{"label": label, "probability": share} for label, share in pairs]
     return plain

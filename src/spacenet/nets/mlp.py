@@ -42,7 +42,7 @@ class MlpDerivative:
 
     def forward(self, params: Params, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         h = x.flatten(1)
-        activations = []
+        activations: list[Tensor] = []
         for weight, precomputed, bias in self.links:
             if activations:
                 h.relu_()

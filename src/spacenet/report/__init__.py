@@ -1,1 +1,1 @@
-"""What people look at: tables now, figures and pages later."""
+"""Tables, plots and pages about runs, comparisons and models."""

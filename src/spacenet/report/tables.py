@@ -1,118 +1,320 @@
-"""Tables for the terminal. There is one way to draw a table here; every command uses it."""
+"""The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from statistics import mean, stdev
+from typing import TYPE_CHECKING, Any, Protocol
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+from spacenet.report.table import Table
+from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, plural, printable
 
-from spacenet.data.readers import Listing
-from spacenet.experiments.seeds import seed_figures, seeds_summary
+if TYPE_CHECKING:
+    from spacenet.experiments.comparison import ComparisonData, Row
+    from spacenet.experiments.run import RunData
+    from spacenet.experiments.sweep import Trial
+    from spacenet.methods.density.densities import ClassMemory
+    from spacenet.model.inspection import Inspection
 
-Metrics = Mapping[str, Any]
+__all__ = [
+    "Table",
+    "comparison_table",
+    "confusion_table",
+    "datasets_table",
+    "inspection_tables",
+    "layers_table",
+    "learned_table",
+    "matrix_table",
+    "run_tables",
+    "seeds_table",
+    "summary_table",
+    "sweep_table",
+]
+
+MAX_LABELS = 20
+"""Labels that are listed; of more only the first ones."""
+REPRESENTATIONS = {"edges": "edges of images", "features": "features of the first task"}
+METRIC_NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
+MAX_TRIALS = 10
+"""Trials of a search that are shown."""
+MANY_TASKS = 100
+"""A forecast of how many more tasks fit goes no further."""
+COMPARISON_LEGEND = (
+    "ACC: mean accuracy over all tasks after the last one. BWT: mean change of earlier tasks since they were learned. "
+    "Task-IL ACC: task-incremental accuracy, where only the classes of a sample's own task compete. Extra memory: kept "
+    "from task to task besides the network, with the stored samples. Units added: growth of the network. Time: "
+    "training and evaluation"
+)
+REGULARIZATION_NOTE = (
+    "Regularization methods are expected to remember only the last task here: without old data, nothing trains the "
+    "shared output layer to separate new classes from old ones. Their task-incremental accuracy shows what they "
+    "do remember."
+)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose first column is text and whose others are figures."""
-    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
-    for number, column in enumerate(columns):
-        drawn.add_column(column, justify="left" if number == 0 else "right", no_wrap=number > 0)
-    for row in rows:
-        drawn.add_row(*row)
-    return drawn
+class Listing(Protocol):
+    """A data set as `spacenet data` lists it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def classes(self) -> int: ...
+    @property
+    def train(self) -> int: ...
+    @property
+    def test(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def status(self) -> str: ...
 
 
-def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The same as a Markdown table."""
-    lines = [columns, ["---"] * len(columns), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+# Runs
 
 
-def mean_std_text(center: float | None = None, sd: float | None = None) -> str:
-    """A mean, ± its standard deviation where there is one; nothing if there is neither."""
-    if center is None:
-        return ""
-    return f"{center:.2f}" if sd is None else f"{center:.2f} ± {sd:.2f}"
+def run_tables(data: "RunData") -> list[Table]:
+    """The accuracy matrix, the layers of the network if there is one, and the summary; empty if no task was learned."""
+    if not data.metrics["tasks_learned"]:
+        return []
+    layers = [layers_table(data)] if data.metrics["layers"] else []
+    return [matrix_table(data), *layers, summary_table(data)]
 
 
-def run_report(metrics: Metrics) -> RenderableType:
-    """The accuracy matrix, the space where there is one, and the summary of one run."""
-    if not metrics["tasks_learned"]:
-        return Text("No task was learned.")
-    space = [space_table(metrics)] if metrics["layers"] else []
-    return Group(matrix_table(metrics), *space, summary_table(metrics))
-
-
-def matrix_table(metrics: Metrics) -> Table:
-    """The accuracy matrix R; tasks still to come are left blank."""
-    tasks = metrics["tasks"]
-    columns = ["after task", *(f"{task['index'] + 1} ({_classes(task['labels'])})" for task in tasks)]
+def matrix_table(data: "RunData") -> Table:
+    """The accuracy matrix; cells of tasks still to come are blank."""
+    labels = data.labels
+    columns = ["after task", *(f"{i + 1} ({shorten_labels(each)})" for i, each in enumerate(labels))]
     rows = [
-        [str(j + 1), *(f"{value:.1f}" if i <= j else "" for i, value in enumerate(row[: len(tasks)]))]
-        for j, row in enumerate(metrics["matrix"])
+        [str(j + 1), *(f"{value:.1f}" if i <= j else "" for i, value in enumerate(row[: len(labels)]))]
+        for j, row in enumerate(data.metrics["matrix"])
     ]
-    return table("Accuracy in % on task … (its classes), without being told the task", columns, rows)
+    return Table("Accuracy in % on each task (its classes), among all classes seen so far", columns, rows)
 
 
-def space_table(metrics: Metrics) -> Table:
-    """What each layer holds."""
-    columns = ["layer", "units", "used", "reserved", "unused", "connections in"]
+def layers_table(data: "RunData") -> Table:
+    """How much of each layer is in use."""
     fields = ("units", "used", "reserved", "unused", "connections")
-    rows = [[layer["name"], *(f"{layer[field]:,}" for field in fields)] for layer in metrics["layers"]]
-    return table("The space", columns, rows)
+    rows = [[layer["name"], *(f"{layer[field]:,}" for field in fields)] for layer in data.metrics["layers"]]
+    return Table("Layers", ["layer", *fields[:-1], "connections in"], rows)
 
 
-def summary_table(metrics: Metrics) -> Table:
-    """The figures of one run."""
+def summary_table(data: "RunData") -> Table:
+    """The metrics of one run."""
+    metrics = data.metrics
     rows = [
-        ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks in the end"],
-        ["BWT", f"{metrics['bwt']:+.2f}", "change of earlier tasks since learned"],
-        ["forgetting", f"{metrics['forgetting']:.2f}", "drop of earlier tasks from their best"],
+        ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
+        ["BWT", f"{metrics['bwt']:+.2f}", "mean change of earlier tasks since they were learned"],
+        ["forgetting", f"{metrics['forgetting']:.2f}", "mean drop of earlier tasks from their best accuracy"],
         ["forward transfer", f"{metrics['fwt']:+.2f}", "accuracy on tasks before they are learned"],
-        ["task-incremental ACC", f"{metrics['task_incremental']['acc']:.2f} %", "if the task were told"],
+        ["task-incremental ACC", f"{metrics['task_il_acc']:.2f} %", "only the classes of a sample's own task compete"],
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
-        ["kept between tasks", bytes_text(metrics["bytes_kept"]), f"of which {metrics['images_kept']:,} old samples"],
-        ["time", f"{metrics['seconds']:.1f} s", "training and evaluation"],
+        ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {_stored(metrics['images_kept'])}"],
+        ["time", format_seconds(metrics["seconds"]), "training and evaluation"],
     ]
-    drawn = table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", ["", "", ""], rows)
-    drawn.show_header = False
-    drawn.columns[2].justify, drawn.columns[2].style, drawn.columns[2].no_wrap = "left", "dim", False
-    return drawn
+    return Table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", [], rows, "lrl")
 
 
-def seeds_table(runs: Sequence[Metrics]) -> Table:
-    """Each seed's figures, then mean ± standard deviation."""
+def confusion_table(data: "RunData") -> Table | None:
+    """How many test samples of each class were predicted as each class; None if the run did not record it."""
+    counts, labels = data.analysis.confusion, [label for task in data.labels for label in task]
+    if counts is None or len(counts) != len(labels):
+        return None
+    rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts.tolist(), strict=True)]
+    return Table("Test samples by true class (row) and predicted class (column)", ["class", *labels], rows)
+
+
+def seeds_table(runs: "Sequence[RunData]") -> Table:
+    """The metrics of each seed, then mean ± standard deviation."""
+    keys = ("acc", "bwt", "forgetting", "task_il_acc", "seconds")
+    ordered = sorted(runs, key=lambda run: run.config.model.seed)
+    values = [[float(run.metrics[key]) for key in keys] for run in ordered]
     rows = [
-        [str(m["seed"]), *(f"{value:.2f}" for value in seed_figures(m)), f"{m['seconds']:.1f}"]
-        for m in sorted(runs, key=lambda m: int(m["seed"]))
+        [str(run.config.model.seed), *(f"{value:.2f}" for value in each)]
+        for run, each in zip(ordered, values, strict=True)
     ]
-    summary = seeds_summary(runs)
-    rows.append(["mean ± sd", *(f"{f['mean']:.2f} ± {f['sd']:.2f}" for f in summary.values())])
-    title = f"{runs[0]['method']} on {runs[0]['stream']}, {len(runs)} seeds ({runs[0]['evaluated_on']})"
-    return table(title, ["seed", "ACC", "BWT", "ACC, task told", "seconds"], rows)
+    if len(runs) > 1:
+        rows.append(["mean ± std", *(format_mean_std(mean(each), stdev(each)) for each in zip(*values, strict=True))])
+    first = ordered[0].metrics
+    title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
+    return Table(title, ["seed", "ACC %", "BWT", "forgetting", "task-IL ACC %", "seconds"], rows)
+
+
+# Comparisons
+
+
+def comparison_table(data: "ComparisonData") -> Table:
+    """One row per method, as in the paper's tables 2 and 3."""
+    columns = ["method", "strategy", "ACC %", "BWT", "task-IL ACC %"]
+    columns += ["parameters", "extra memory", "stored samples", "units added", "time"]
+    std = ", mean ± standard deviation" if any(row.seeds > 1 for row in data.rows) else ""
+    title = f"{data.stream}, {seeds_text(data.seeds)}{std} ({data.evaluated_on})"
+    return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
+
+
+def sweep_table(trials: "Sequence[Trial]") -> Table:
+    """The best trials of a search, the best first."""
+    scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
+    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
+    return Table(f"The best of {plural(len(trials), 'trial')}", ["trial", "ACC %", "settings"], rows, "lrl")
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """How many seeds, or which one."""
+    return f"seed {seeds[0]}" if len(seeds) == 1 else plural(len(seeds), "seed")
+
+
+def _comparison_row(row: "Row") -> list[str]:
+    several = row.seeds > 1
+    return [
+        row.method,
+        row.strategy,
+        format_mean_std(row.acc.mean, row.acc.std if several else None),
+        format_mean_std(row.bwt.mean, row.bwt.std if several else None),
+        f"{row.task_il_acc.mean:.2f}",
+        f"{row.parameters:,}",
+        format_bytes(row.extra_bytes) if row.extra_bytes else "none",
+        f"{row.images:,}",
+        f"{row.units_added:,}",
+        f"{row.relative_time:.1f} ×" if row.relative_time is not None else format_seconds(row.seconds),
+    ]
+
+
+def _comparison_notes(rows: "Sequence[Row]") -> list[str]:
+    """What the columns mean, and a remark on what readers may take for a mistake."""
+    from spacenet.experiments.comparison import REFERENCE
+
+    relative = any(row.relative_time is not None for row in rows)
+    legend = f"{COMPARISON_LEGEND}, as a multiple of {REFERENCE}'s." if relative else f"{COMPARISON_LEGEND}."
+    forgetful = any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in rows)
+    return [legend, *([REGULARIZATION_NOTE] if forgetful else [])]
+
+
+# Data sets and models
 
 
 def datasets_table(listings: Sequence[Listing]) -> Table:
+    """The data sets that are known by name, and where they are."""
     rows = [
-        [line.name, str(line.classes), f"{line.train:,}", f"{line.test:,}", "×".join(map(str, line.shape)), line.status]
-        for line in listings
+        [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", _shape_text(each.shape), each.status]
+        for each in listings
     ]
-    drawn = table("Data sets", ["name", "classes", "train", "test", "shape", "where"], rows)
-    drawn.columns[5].justify = "left"
-    drawn.columns[5].overflow, drawn.columns[5].no_wrap = "fold", False
-    return drawn
+    return Table("Data sets", ["name", "classes", "train", "test", "shape", "where"], rows, "lrrrrl")
 
 
-def _classes(labels: Sequence[str]) -> str:
+def inspection_tables(found: "Inspection") -> list[Table]:
+    """Everything about a model: what it is, its layers, its tasks, its sizes, and what was measured."""
+    measured = [_measured_table(found)] if found.measured else []
+    return [_model_table(found), _space_table(found), _tasks_table(found), _sizes_table(found), *measured]
+
+
+def learned_table(summary: Mapping[str, Any]) -> Table:
+    """What a model has learned from new data."""
+    rows = [
+        ["new classes", labels_text(summary["new_classes"])],
+        ["seen before", labels_text(summary["seen_before"])],
+        ["connections", f"{summary['connections']:,} ({summary['connections_added']:,} of them new)"],
+        ["capacity", capacity_text(summary["tasks_left"])],
+        ["time", format_seconds(summary["seconds"])],
+    ]
+    if summary["accuracy"] is not None:
+        rows.append(["accuracy", f"{summary['accuracy']:.2f} % on the file's test samples"])
+    rows.append(["written to", str(summary["written"])])
+    return Table(f"Task {summary['task']} learned", [], rows, "ll")
+
+
+def labels_text(labels: Sequence[Any]) -> str:
+    """Labels in a row; of very many only the first ones."""
+    shown = ", ".join(printable(label) for label in labels[:MAX_LABELS]) or "none"
+    return shown if len(labels) <= MAX_LABELS else f"{shown}, … ({len(labels)} in all)"
+
+
+def shorten_labels(labels: Sequence[str]) -> str:
+    """All of a few labels, or the first and the last of many."""
     return ", ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
 
 
-def bytes_text(number: float) -> str:
-    """A size for people."""
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} GiB"
+def capacity_text(tasks_left: int | None) -> str:
+    """How many more tasks fit into a network."""
+    if tasks_left is None:
+        return "this method can only continue with all old data"
+    if tasks_left == 0:
+        return "no room for another task like the last one"
+    least = "at least " if tasks_left == MANY_TASKS else ""
+    return f"room for {least}{tasks_left} more {'task' if tasks_left == 1 else 'tasks'} like the last one"
+
+
+def class_memory_text(memory: "ClassMemory") -> str:
+    """What is kept of each class."""
+    representation = REPRESENTATIONS.get(memory.representation, memory.representation)
+    each = f"{plural(memory.gaussians, 'Gaussian')} × {plural(memory.directions, 'direction')}"
+    values = f"{memory.floats:,} values per class, {format_bytes(memory.bytes)} in all"
+    return f"{each} on {memory.dimensions:,} {representation}: {values}"
+
+
+def _model_table(found: "Inspection") -> Table:
+    shape, hidden = _shape_text(found.input_shape), " ".join(map(str, found.hidden))
+    rows = [
+        ["method", f"{found.method}, seed {found.seed}"],
+        ["network", f"{found.net}, hidden layers of {hidden}"],
+        ["input", f"{shape}, {found.inputs_used:,} of {found.inputs:,} units used"],
+        ["normalization", found.normalization],
+        ["training", _training_text(found.training)],
+        ["classes", f"{len(found.classes)}: {labels_text(found.classes)}"],
+        ["capacity", capacity_text(found.tasks_left)],
+    ]
+    if found.class_memory is not None:
+        rows.insert(-1, ["class statistics", class_memory_text(found.class_memory)])
+    return Table("Model", [], rows, "ll")
+
+
+def _space_table(found: "Inspection") -> Table:
+    columns = ["layer", "units", "unused", "free, in use", "reserved", "of several tasks", "connections in"]
+    fields = ("units", "unused", "shared", "reserved", "several", "connections")
+    rows = [[layer.name, *(f"{getattr(layer, field):,}" for field in fields)] for layer in found.layers]
+    rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
+    return Table("Layers", columns, rows)
+
+
+def _tasks_table(found: "Inspection") -> Table:
+    rows = [
+        [str(task.number), labels_text(task.classes), f"{task.reserved:,}", f"{task.connections:,}"]
+        for task in found.tasks
+    ]
+    return Table("Tasks", ["task", "classes", "units reserved", "connections"], rows, "ll")
+
+
+def _sizes_table(found: "Inspection") -> Table:
+    sizes = found.sizes
+    statistics = ", and class statistics" if found.class_memory else ""
+    weights = f", {found.weights:,} weights" if found.weights != found.connections else ""
+    rows = [
+        ["file", f"{format_bytes(sizes.file)}, {sizes.per_connection:.1f} bytes per connection"],
+        ["connections", f"{found.connections:,}{weights}"],
+        ["to predict", f"{format_bytes(sizes.packed)} (the used part of the network{statistics})"],
+        ["to learn more", f"{format_bytes(sizes.ledger)} (connections and their tasks{statistics})"],
+        ["for comparison", f"{format_bytes(sizes.dense)} (all weights of the network if it were dense)"],
+    ]
+    return Table("Sizes", [], rows, "ll")
+
+
+def _measured_table(found: "Inspection") -> Table:
+    after, now = found.measured_after, len(found.tasks)
+    rows = [[METRIC_NAMES[name], f"{value:.2f}"] for name, value in found.measured.items()]
+    if after is not None:
+        rows.append(["when", f"after {plural(after, 'task')}" + (f"; now there are {now}" if after != now else "")])
+    if found.measured_on:
+        rows.append(["on", found.measured_on])
+    return Table("Measured by the run that made the model", [], rows, "ll")
+
+
+def _training_text(settings: Mapping[str, Any]) -> str:
+    parts = [plural(settings["epochs"], "epoch"), f"batches of {settings['batch_size']}"]
+    parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
+    parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
+    return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
+
+
+def _stored(samples: int) -> str:
+    return f"with {plural(samples, 'stored sample')}" if samples else "no stored samples"
+
+
+def _shape_text(shape: Sequence[int]) -> str:
+    return "×".join(map(str, shape))

@@ -1,18 +1,14 @@
-"""`spacenet run --tensorboard`: scalars while a run goes on, its pictures in the end, for those who live there."""
+"""A callback for TensorBoard: scalars during a run, and its plots at the end."""
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spacenet.config.run import RunConfig
-from spacenet.data.stream import Stream
-from spacenet.experiments.callbacks import Callback
+from spacenet.experiments.callbacks import Callback, RunStart
 from spacenet.experiments.record import Record
-from spacenet.report.plots.accuracy import accuracy_pictures
+from spacenet.experiments.run import load_run
+from spacenet.report.plots.collect import run_plots
 from spacenet.report.plots.plot import Plot
-from spacenet.report.plots.space import space_pictures
-from spacenet.report.run_data import load_run
 from spacenet.training.loop import Epoch
 from spacenet.utils.extras import require_extra
 
@@ -20,23 +16,24 @@ FOLDER = "tensorboard"
 
 
 class TensorBoardLogger(Callback):
-    """Writes events into the run's folder. A run that goes on after an interruption goes on in the same curves."""
+    """Writes events into the run's folder. A resumed run continues the same curves."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         library = require_extra("tensorboard", "tensorboard", "tensorboardX")
-        require_extra("tensorboard", "report", "matplotlib")  # said now, not when the run is over
+        require_extra("tensorboard", "report", "matplotlib")  # an error now, not when the run is over
         self.writer: Any = library.SummaryWriter(str(folder / FOLDER))
 
-    def begin(self, config: RunConfig, stream: Stream, tasks_done: int, warnings: Sequence[str]) -> None:
-        self.writer.add_text("run", f"{config.method} on {config.stream}, seed {config.seed}", tasks_done)
+    def on_run_begin(self, start: RunStart) -> None:
+        model = start.config.model
+        self.writer.add_text("run", f"{model.method} on {start.stream.name}, seed {model.seed}", start.tasks_done)
 
-    def epoch(self, epoch: Epoch) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         self.writer.add_scalar(f"loss/task {epoch.task + 1}", epoch.loss, epoch.epoch + 1)
         self.writer.add_scalar(f"training accuracy/task {epoch.task + 1}", epoch.accuracy, epoch.epoch + 1)
         self.writer.flush()
 
-    def task(self, record: Record) -> None:
+    def on_task_end(self, record: Record) -> None:
         learned = len(record.matrix)
         row = record.matrix[-1][:learned]
         for number, accuracy in enumerate(row, 1):
@@ -47,11 +44,10 @@ class TensorBoardLogger(Callback):
             self.writer.add_scalar(f"connections/{layer.name}", layer.connections, learned)
         self.writer.flush()
 
-    def end(self, metrics: dict[str, Any]) -> None:
+    def on_run_end(self, metrics: dict[str, Any]) -> None:
         if not metrics["tasks_learned"]:
             return
-        facts = load_run(self.folder)
-        for plot in (*accuracy_pictures(facts), *space_pictures(facts)):
+        for plot in run_plots(load_run(self.folder)):
             self.writer.add_image(plot.title, _pixels(plot), metrics["tasks_learned"], dataformats="HWC")
 
     def close(self) -> None:
@@ -59,7 +55,7 @@ class TensorBoardLogger(Callback):
 
 
 def _pixels(plot: Plot) -> Any:
-    """The picture on white, (height, width, 3)."""
+    """The plot on white, (height, width, 3)."""
     matplotlib_image = require_extra("tensorboard", "report", "matplotlib.image")
     pixels = matplotlib_image.imread(io.BytesIO(plot.png()), format="png")
     return pixels[..., :3] * pixels[..., 3:] + (1 - pixels[..., 3:])

@@ -1,4 +1,4 @@
-"""The service's addresses: each reads a request, asks the store or the learning, and answers with JSON."""
+"""The service's endpoints: each reads a request, uses the store or the training job, and responds with JSON."""
 
 import asyncio
 import json
@@ -21,50 +21,50 @@ from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
 ABOUT = "A spacenet model: ask it for the class of inputs, and, where that is allowed, let it learn new classes."
-NO_LEARNING = "this service does not learn; whoever runs it may start it with --allow-learn"
+NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 MAX_TOP = 10**6
 Result = TypeVar("Result")
 
 
 class Handlers:
-    """What all addresses share: the model, the learning if it is allowed, and the threads that do the work."""
+    """What all endpoints share: the model, the training job if learning is allowed, and the threads for the work."""
 
     def __init__(self, store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> None:
         self.store, self.learning, self.pool = store, learning, pool
-        self.intake = BodyReader(max_bytes)
+        self.bodies = BodyReader(max_bytes)
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
-        """Work that takes a while must not keep others from being heard."""
+        """Work that takes a while must not block other requests."""
         return await asyncio.get_running_loop().run_in_executor(self.pool, work)
 
     async def predict(self, request: Request) -> Response:
         kind, top = _kind(request), _top(request)
-        async with self.intake.received(request) as body:
+        async with self.bodies.read(request) as body:
             return await self.in_thread(lambda: self._predict(body, kind, top))
 
     def _predict(self, body: bytes, kind: str, top: int) -> Response:
         served = self.store.current  # taken once: all of an answer comes from one model
         inputs, top = read_inputs(body, kind, top, served.input_shape)
-        return _answer(served.predict(inputs, top))
+        return _respond(served.predict(inputs, top))
 
     async def learn(self, request: Request) -> Response:
         learning, kind = self.learning, _kind(request)
         if learning is None:
             raise RequestError(403, NO_LEARNING)
         learning.check_free()  # before anything is sent in vain
-        async with self.intake.received(request) as body:
+        async with self.bodies.read(request) as body:
             return await self.in_thread(lambda: self._learn(learning, body, kind))
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, self.store.current.input_shape, self.intake.most)
-        return _answer(learning.start(x, y), 202)
+        x, y = read_task(body, kind, self.store.current.input_shape, self.bodies.most)
+        return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
-        return _answer(self.learning.job if self.learning else messages.Job())
+        return _respond(self.learning.job if self.learning else messages.Job())
 
     async def health(self) -> Response:
         served, job = self.store.current, self.learning.job if self.learning else messages.Job()
-        return _answer(
+        return _respond(
             messages.Health(
                 version=__version__,
                 tasks=served.tasks,
@@ -74,25 +74,25 @@ class Handlers:
         )
 
     async def model(self) -> Response:
-        return _answer(self.store.current.description)
+        return _respond(self.store.current.description)
 
 
 def create_app(store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> FastAPI:
     """The service as an ASGI application; without `learning` it only predicts."""
-    desk = Handlers(store, learning, pool, max_bytes)
+    handlers = Handlers(store, learning, pool, max_bytes)
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None)
-    _add(app, "GET", "/health", desk.health, messages.Health, "Whether the service works")
-    _add(app, "GET", "/model", desk.model, messages.Description, "What the model is")
+    _add(app, "GET", "/health", handlers.health, messages.Health, "Health")
+    _add(app, "GET", "/model", handlers.model, messages.Description, "Describe the model")
     predict = {**_body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it."), **_TOP}
-    _add(app, "POST", "/predict", desk.predict, messages.Predictions, "Name the class of inputs", predict)
+    _add(app, "POST", "/predict", handlers.predict, messages.Predictions, "Predict the class of inputs", predict)
     learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
-    _add(app, "POST", "/learn", desk.learn, messages.Job, "Learn a task", learn, 202)
-    _add(app, "GET", "/learn", desk.job, messages.Job, "How far the last task given to learn is")
-    app.add_exception_handler(RequestError, _refused)
-    app.add_exception_handler(DataError, _refused)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(ClientDisconnect, _refused)
-    app.add_exception_handler(Exception, _failed)
+    _add(app, "POST", "/learn", handlers.learn, messages.Job, "Learn a task", learn, 202)
+    _add(app, "GET", "/learn", handlers.job, messages.Job, "The state of the last training job")
+    app.add_exception_handler(RequestError, _handle_error)
+    app.add_exception_handler(DataError, _handle_error)
+    app.add_exception_handler(HTTPException, _handle_error)
+    app.add_exception_handler(ClientDisconnect, _handle_error)
+    app.add_exception_handler(Exception, _handle_fault)
     return app
 
 
@@ -147,27 +147,27 @@ def _top(request: Request) -> int:
     return int(text)
 
 
-def _answer(content: Any, status: int = 200) -> Response:
+def _respond(content: Any, status: int = 200) -> Response:
     """JSON in plain ASCII: labels may hold what is not text to UTF-8."""
     plain = content.model_dump() if isinstance(content, BaseModel) else content
     return Response(json.dumps(plain, separators=(",", ":")), status, media_type="application/json")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_error(request: Request, error: Exception) -> Response:
     match error:
         case RequestError():
-            return _answer({"error": error.reason}, error.status)
+            return _respond({"error": error.reason}, error.status)
         case HTTPException():
             there = "there are GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
-            return _answer(
+            return _respond(
                 {"error": f"{error.detail}: {request.method} {request.url.path}; {there}"}, error.status_code
             )
         case ClientDisconnect():
-            return _answer({"error": "the client has left"}, 400)
+            return _respond({"error": "the client has left"}, 400)
         case _:
-            return _answer({"error": str(error)}, 422)
+            return _respond({"error": str(error)}, 422)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
+async def _handle_fault(request: Request, error: Exception) -> Response:
     """A fault of ours: the server writes it to its log."""
-    return _answer({"error": "the service failed at this request; its log says why"}, 500)
+    return _respond({"error": "the service failed at this request; its log says why"}, 500)

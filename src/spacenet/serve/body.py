@@ -1,4 +1,4 @@
-"""Receiving a request's body in bounded memory, also from those who do not say how long it is, or never end."""
+"""Reading a request's body in bounded memory, also from clients that do not say how long it is, or never end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,14 +16,14 @@ SECONDS = 60.0
 
 
 class BodyReader:
-    """Where bodies come in."""
+    """Reads the bodies of requests."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
     @asynccontextmanager
-    async def received(self, request: Request) -> AsyncIterator[bytes]:
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
         """The body; its memory counts as taken until the end of the block."""
         claimed = request.headers.get("content-length", "")
         if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.most):

@@ -1,8 +1,8 @@
-"""The one way to refuse a request."""
+"""The error that a request is answered with."""
 
 
 class RequestError(Exception):
-    """A request that is answered with this status and reason."""
+    """A request that gets this HTTP status and reason as its response."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

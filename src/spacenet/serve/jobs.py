@@ -1,4 +1,4 @@
-"""Learning while serving: starts the learning process, watches it, and takes its model over when it is done.
+"""Learning while serving: starts the worker process, follows it, and takes over its model when it is done.
 
 All that it writes lies in one private folder beside the model's file, where a finished file can be moved from in one
 step. Whatever happens to the process, the model in memory and on disk stay the last good ones.
@@ -37,7 +37,9 @@ class TrainingJob:
         self._closed = False
         folder = store.path.parent
         if not os.access(folder, os.W_OK):
-            raise SettingsError(f"allow-learn: {folder} cannot be written to, and a new model has to be written there")
+            raise SettingsError(
+                f"{folder} cannot be written to, and new models are written there", setting="allow_learn"
+            )
         for leftover in folder.glob(self._prefix() + "*"):  # of a service that was killed
             shutil.rmtree(leftover, ignore_errors=True)
 
@@ -56,7 +58,7 @@ class TrainingJob:
         """Begin to learn a task, in another process."""
         with self._lock:
             self.check_free()
-            epochs = self.store.current.model.recipe.training.epochs
+            epochs = self.store.current.model.config.training.epochs
             job = Job(number=self.job.number + 1, state="running", samples=len(x), epochs=epochs)
             self.job, self._began = job, time.monotonic()
         folder = None
@@ -66,7 +68,7 @@ class TrainingJob:
             signature = self.store.signature()
             self.process = self._process(folder)
         except OSError as error:
-            self._end(folder, f"the learning process could not be started ({error.strerror or error})")
+            self._end(folder, f"the worker process could not be started ({error.strerror or error})")
             raise RequestError(503, self.job.error or "") from error
         self._watcher = threading.Thread(target=self._watch, args=(self.process, folder, signature), daemon=True)
         self._watcher.start()
@@ -123,7 +125,7 @@ class TrainingJob:
         if self._closed:
             return "the service was stopped"
         how = f"was killed (signal {-process.returncode})" if process.returncode < 0 else "ended unexpectedly"
-        return problem or f"the learning process {how}; the memory may have been too small"
+        return problem or f"the worker process {how}; the memory may have been too small"
 
     def _end(self, folder: Path | None, problem: str | None) -> None:
         if folder is not None:
@@ -136,7 +138,7 @@ class TrainingJob:
 
 
 def _facts(line: str) -> dict[str, Any]:
-    """What a line of the learning process says; other lines (of libraries) say nothing."""
+    """What a line of the worker reports; other lines (of libraries) are ignored."""
     try:
         facts = json.loads(line)
     except ValueError:

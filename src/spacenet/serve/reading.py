@@ -1,4 +1,4 @@
-"""Making arrays of what a request's body says, checking everything: anybody may have sent it."""
+"""From the body of a request to arrays, checking everything: it may be malicious."""
 
 import math
 import sys
@@ -12,8 +12,15 @@ import numpy as np
 from pydantic import ValidationError
 
 from spacenet.data.arrays import read_npy
-from spacenet.data.npy import check_length, check_plain, damage_reported, native, not_finite, read_header
-from spacenet.data.npz import saving
+from spacenet.data.npy import (
+    check_length,
+    check_no_objects,
+    find_nonfinite,
+    how_to_save,
+    read_header,
+    report_damage,
+    to_native,
+)
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
 from spacenet.serve.errors import RequestError
@@ -97,7 +104,7 @@ def _finite(x: Array) -> Array:
     """The same as the 32-bit numbers that a network computes with."""
     with np.errstate(over="ignore"):
         x = x.astype(np.float32)
-    for row in not_finite(x):
+    for row in find_nonfinite(x):
         raise RequestError(422, f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
@@ -142,15 +149,15 @@ def _usable(label: Label) -> bool:
 
 def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
     """The inputs x and the labels y of an archive that is not too large when unpacked."""
-    with damage_reported("the body", saving("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
+    with report_damage("the body", how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
         if not {"x.npy", "y.npy"} <= set(members):
-            raise RequestError(422, f"the body lacks x or y: {saving('xy')}")
+            raise RequestError(422, f"the body lacks x or y: {how_to_save('xy')}")
         x, y = members["x.npy"], members["y.npy"]
         if x.file_size + y.file_size > most:
             raise RequestError(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise RequestError(422, f"the body is packed in an unusual way: {saving('xy')}")
+            raise RequestError(422, f"the body is packed in an unusual way: {how_to_save('xy')}")
         with archive.open(x) as stream:
             inputs = _joined(list(read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
@@ -159,13 +166,13 @@ def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[An
 def _given_labels(content: bytes) -> list[Any]:
     stream = BytesIO(content)
     header = read_header(stream)
-    check_plain("y", header)
-    check_length("y", header, len(content) - stream.tell(), saving("xy"))
+    check_no_objects("y", header)
+    check_length("y", header, len(content) - stream.tell(), how_to_save("xy"))
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
         raise RequestError(
             422, f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
         )
-    labels = native(np.frombuffer(stream.read(), header.dtype))
+    labels = to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
         raise RequestError(422, "y holds letters that there are not")
     return list(labels.tolist())

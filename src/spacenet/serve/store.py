@@ -13,17 +13,17 @@ from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
 from spacenet.model.file import load_model
 from spacenet.model.model import Label, Model
-from spacenet.model.predictions import answers
+from spacenet.model.predictions import predict_chunk
 from spacenet.serve.errors import RequestError
 
-MAX_ANSWERS = 100_000
-"""Classes named in one answer."""
+MAX_PREDICTIONS = 100_000
+"""Predictions in one response."""
 Signature = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model that nobody changes any more, ready to predict in several threads."""
+    """A model that does not change any more, ready to predict in several threads."""
 
     model: Model
     classes: list[Label]
@@ -31,13 +31,13 @@ class Served:
     """In the form of `messages.Description`."""
 
     @classmethod
-    def loaded(cls, path: Path) -> "Served":
+    def load(cls, path: Path) -> "Served":
         model = load_model(path)
-        recipe = model.recipe
-        model.probabilities(np.zeros((1, *recipe.input_shape), np.float32))  # packs it, so that no request has to
+        # Packs it, so that no request has to.
+        model.predict_proba(np.zeros((1, *model.input_shape), np.float32))
         description = {
-            "method": recipe.method,
-            "input_shape": recipe.input_shape,
+            "method": model.config.method,
+            "input_shape": model.input_shape,
             "classes": model.classes,
             "tasks": model.tasks,
             "space_left": model.space_left(),
@@ -50,14 +50,14 @@ class Served:
 
     @property
     def input_shape(self) -> tuple[int, ...]:
-        return self.model.recipe.input_shape
+        return self.model.input_shape
 
     def predict(self, x: Array, top: int) -> dict[str, Any]:
         """The likeliest classes of each input, in the form of `messages.Predictions`."""
         named = min(top, len(self.classes))
-        if len(x) * named > MAX_ANSWERS:
+        if len(x) * named > MAX_PREDICTIONS:
             raise RequestError(
-                413, f"{len(x)} × {named} predictions are more than {MAX_ANSWERS:,}; send fewer at a time"
+                413, f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
             )
         rows = [
             [
@@ -65,7 +65,7 @@ class Served:
                 for label, chance in zip(each.labels, each.probabilities, strict=True)
             ]
             for first in range(0, len(x), MAX_SAMPLES)
-            for each in answers(self.model, _chunk(x, first), named)
+            for each in predict_chunk(self.model, _chunk(x, first), named)
         ]
         return {"tasks": self.tasks, "predictions": rows if top > 1 else [row[0] for row in rows]}
 
@@ -76,22 +76,22 @@ def _chunk(x: Array, first: int) -> Chunk:
 
 
 class Store:
-    """Holds the model that is served now. Who uses `current` takes it once and keeps it until done."""
+    """Holds the model that is served now. A request takes `current` once and keeps it until it is done."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.expanduser().resolve()  # a link stays a link: what it leads to is replaced
-        self.current = Served.loaded(self.path)
+        self.current = Served.load(self.path)
 
     def signature(self) -> Signature:
-        """Changes whenever somebody writes the model's file."""
+        """Changes whenever the model's file is written."""
         facts = self.path.stat()
         return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
     def adopt(self, new: Path, begun_from: Signature) -> None:
         """Put a new file in the place of the model's, and serve it: as a whole, or not at all."""
-        served = Served.loaded(new)
+        served = Served.load(new)
         if self.signature() != begun_from:
-            raise ModelFileError(f"{self.path.name} was changed by somebody else meanwhile; learn the task again")
+            raise ModelFileError(f"{self.path.name} was changed by another process meanwhile; learn the task again")
         shutil.copymode(self.path, new)
         new.replace(self.path)
         self.current = served

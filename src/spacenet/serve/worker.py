@@ -1,6 +1,6 @@
 """The process that learns a task: `python -m spacenet.serve.worker MODEL DATA NEW`.
 
-It says what it does in lines of JSON, and ends when whoever started it does.
+It reports in lines of JSON, and ends when the process that started it does.
 """
 
 import json
@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,12 @@ from spacenet.training.loop import Epoch
 
 
 def learn(model_file: Path, data: Path, new: Path) -> None:
-    """Let the model in a file learn what the data file holds, and write it to a new file."""
+    """Let the model in a file learn the data in another, and write it to a third."""
     model = load_model(model_file)
-    recipe = model.recipe
-    model.recipe = replace(recipe, training=replace(recipe.training, threads=1))  # the rest is for predictions
-    with np.load(data, allow_pickle=False) as arrays:
-        model.learn(arrays["x"], arrays["y"], on_epoch=_tell_epoch)
-    model.recipe = recipe
+    config = model.config
+    with np.load(data, allow_pickle=False) as arrays:  # one thread: the others are for predictions
+        model.learn(arrays["x"], arrays["y"], config=config.replace(threads=1), on_epoch=_report_epoch)
+    model.config = config
     save_model(new, model)
 
 
@@ -34,19 +32,19 @@ def main(arguments: Sequence[str]) -> int:
     try:
         learn(*map(Path, arguments))
     except SpacenetError as error:
-        _tell(error=str(error))
+        _report(error=str(error))
         return error.exit_code
     except Exception as error:
-        _tell(error=f"unexpected: {type(error).__name__}: {error}")
+        _report(error=f"unexpected: {type(error).__name__}: {error}")
         raise
     return 0
 
 
-def _tell_epoch(epoch: Epoch) -> None:
-    _tell(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
+def _report_epoch(epoch: Epoch) -> None:
+    _report(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
 
 
-def _tell(**facts: Any) -> None:
+def _report(**facts: Any) -> None:
     print(json.dumps(facts), flush=True)
 
 

@@ -109,7 +109,7 @@ def training_data(
     data = method.training_data(task).to(hardware.device)
     if settings.augment == "none":
         return data, None
-    return replace(data, fixed=False), CropAndFlip(data)
+    return replace(data, augmented=True), CropAndFlip(data)
 
 
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingConfig) -> tuple[Tensor, ...]:

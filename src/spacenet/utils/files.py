@@ -1,4 +1,4 @@
-"""Files of tensors and facts: safetensors with one JSON text in its header. No pickle, never half-written."""
+"""Writing files whole or not at all, and files of tensors with facts: safetensors with one JSON text in the header."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -16,8 +16,8 @@ HEADER = "spacenet"
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Where to write what then takes the place of `path` in one move; if anything goes wrong, nothing is left of it."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """A path to write to, which replaces `path` in one move at the end; after an error nothing is left of it."""
     beside = path.with_name(path.name + ".new")
     try:
         yield beside
@@ -28,13 +28,13 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def save_text(path: Path, text: str) -> None:
     """Write a text file so that it is there as a whole or not at all."""
-    with replacing(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
 def save_bytes(path: Path, content: bytes) -> None:
     """Write a file so that it is there as a whole or not at all."""
-    with replacing(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_bytes(content)
 
 

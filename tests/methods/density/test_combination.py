@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacenet.methods.density.combination import combined
+from spacenet.methods.density.combination import combine
 
 TASKS = (range(2), range(2, 5))
 
@@ -11,7 +11,7 @@ TASKS = (range(2), range(2, 5))
 def test_densities_choose_the_task_and_both_the_class() -> None:
     fit = torch.tensor([[1.0, 2.0, 8.0, 7.9, 0.0]])
     network = torch.tensor([[99.0, 0.0, 0.0, 3.0, 0.0]])  # sure of a class of the other task
-    answer = combined(fit, network, TASKS, 1.0, 1.0)
+    answer = combine(fit, network, TASKS, 1.0, 1.0)
     assert answer.argmax() == 3
     of_task = torch.tensor([fit[0, :2].exp().sum(), fit[0, 2:].exp().sum()])
     found = torch.stack([answer[0, :2].exp().sum(), answer[0, 2:].exp().sum()])
@@ -23,12 +23,12 @@ def test_densities_choose_the_task_and_both_the_class() -> None:
 @pytest.mark.parametrize("tasks", [TASKS, (range(2), range(2, 4))])
 def test_without_weight_the_network_says_nothing(tasks: tuple[range, ...]) -> None:
     fit, network = torch.randn(2, 6, tasks[-1].stop)
-    torch.testing.assert_close(combined(fit, network, tasks, 0.3, 0.0), 0.3 * fit.double())
-    torch.testing.assert_close(combined(fit, None, tasks, 0.3, 0.5), 0.3 * fit.double())
+    torch.testing.assert_close(combine(fit, network, tasks, 0.3, 0.0), 0.3 * fit.double())
+    torch.testing.assert_close(combine(fit, None, tasks, 0.3, 0.5), 0.3 * fit.double())
 
 
 def test_tasks_of_one_size_are_treated_like_those_of_several() -> None:
     fit, network = 100 * torch.randn(6, 4), torch.randn(6, 4)
-    alike = combined(fit, network, (range(2), range(2, 4)), 0.2, 0.5)
+    alike = combine(fit, network, (range(2), range(2, 4)), 0.2, 0.5)
     more = torch.cat([fit, fit[:, :1]], 1), torch.cat([network, network[:, :1]], 1)
-    torch.testing.assert_close(combined(*more, (range(2), range(2, 4), range(4, 5)), 0.2, 0.5)[:, :4], alike)
+    torch.testing.assert_close(combine(*more, (range(2), range(2, 4), range(4, 5)), 0.2, 0.5)[:, :4], alike)

@@ -19,7 +19,7 @@ def test_samples_of_several_classes_come_in_the_features_own_scale() -> None:
 
 
 def test_what_was_entered_once_never_changes() -> None:
-    """Old classes' summaries and the scale keep every bit as classes come."""
+    """The statistics of old classes and the scale keep every bit when classes are added."""
     known = Densities(2, 3, 0.5, whiten=True)
     before: dict[str, torch.Tensor] = {}
     for task in range(3):
@@ -32,21 +32,21 @@ def test_what_was_entered_once_never_changes() -> None:
     again = Densities(2, 3, 0.5, whiten=True)
     again.load(before)
     at = some(7, seed=9)
-    assert torch.equal(scores(again.values(), at), scores(known.values(), at))
+    assert torch.equal(scores(again.compute_params(), at), scores(known.compute_params(), at))
     assert len(again) == 6
 
 
-def test_thinner_densities_score_with_the_first_directions_and_leave_the_others_alone() -> None:
+def test_truncated_densities_score_with_the_first_directions_and_leave_the_others_alone() -> None:
     known, h, y = Densities(1, 6, SHRINKAGE, whiten=False), some(200), torch.arange(200) % 2
     h = h + 0.5 * y[:, None]
     known.add(h, y, range(2), rng())
-    before = scores(known.values(), h)
-    assert torch.equal(scores(known.truncate(6).values(), h), before)
-    means_only = scores(known.truncate(0).values(), h)
+    before = scores(known.compute_params(), h)
+    assert torch.equal(scores(known.truncate(6).compute_params(), h), before)
+    means_only = scores(known.truncate(0).compute_params(), h)
     assert known.scaling is not None
-    z = known.scaling.scaled(h)
+    z = known.scaling.scale(h)
     means = torch.stack([z[y == number].mean(0) for number in (0, 1)])
     away = -(z[:, None] - means).square().sum(-1) / (2 * SHRINKAGE)  # with the identity as every covariance
     torch.testing.assert_close(means_only.diff(), away.diff(), rtol=1e-3, atol=1e-3)
     assert (known.truncate(2).directions, known.directions) == (2, 6)
-    assert torch.equal(scores(known.values(), h), before)
+    assert torch.equal(scores(known.compute_params(), h), before)

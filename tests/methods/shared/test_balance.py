@@ -1,30 +1,23 @@
-"""Balanced classifiers: tasks speak alike, and within a task nothing changes."""
+"""Balanced classifiers: tasks become comparable, and the order within a task does not change."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from spacenet.space.predictor import Predictor
 from torch import Tensor
 
-from spacenet.errors import ModelFileError, SettingsError
+from spacenet.errors import SettingsError
 from spacenet.methods.shared.balance import SCALE, SHIFT, Balance, Kind
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.model.export import FORMATS, export
-from spacenet.model.file import from_bytes, to_bytes
-from tests.methods.support import learn, make, small_stream
-from tests.model.forging import Change, forged, put, replaced
-from tests.model.support import blobs, model
+from spacenet.space.pack import Pack
+from tests.methods.support import copy_state, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 TASKS = [range(2), range(2, 4)]
-PLAIN = Predictor(lambda values, x: x + values["one"], {"one": torch.ones(1)})
+PLAIN = Pack(lambda values, x: x + values["one"], {"one": torch.ones(1)})
 WEIGHTS = torch.tensor([[3.0, 4.0], [0.0, 3.0], [6.0, 8.0], [0.0, 2.0]])  # lengths 5 and 3, 10 and 2
 both = pytest.mark.parametrize("kind", ["weights", "logits"])
 
@@ -41,58 +34,60 @@ def samples() -> Tensor:
 
 
 def test_weights_of_all_tasks_are_as_long_as_the_mean() -> None:
-    found = Balance("weights").applied(PLAIN, WEIGHTS, TASKS)  # mean lengths 4 and 6
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6])
-    assert found.values[SHIFT].tolist() == [0, 0, 0, 0]
+    found = Balance("weights").apply(PLAIN, WEIGHTS, TASKS)  # mean lengths 4 and 6
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6])
+    assert found.params[SHIFT].tolist() == [0, 0, 0, 0]
     assert found(torch.tensor([[3.0, -5.0, 5.0, 11.0]])).tolist()[0] == pytest.approx([5, -5, 5, 10])
 
 
 def test_kernels_count_whole_and_a_task_without_weights_stays_as_it_is() -> None:
     kernels = torch.stack([WEIGHTS, torch.zeros(4, 2)], 2)
     assert torch.equal(
-        Balance("weights").applied(PLAIN, kernels, TASKS).values[SCALE],
-        Balance("weights").applied(PLAIN, WEIGHTS, TASKS).values[SCALE],
+        Balance("weights").apply(PLAIN, kernels, TASKS).params[SCALE],
+        Balance("weights").apply(PLAIN, WEIGHTS, TASKS).params[SCALE],
     )
     silent = torch.cat([WEIGHTS, torch.zeros(1, 2)])
-    found = Balance("weights").applied(PLAIN, silent, [*TASKS, range(4, 5)])
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
+    found = Balance("weights").apply(PLAIN, silent, [*TASKS, range(4, 5)])
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_scores_of_the_right_classes_are_spread_alike() -> None:
     balance = Balance("logits")
-    balance.note(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, std 2
-    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, std 3
+    balance.record(torch.tensor([[4.0, 0.0], [9.0, 8.0]]), torch.tensor([0, 1]))  # 4 and 8: mean 6, std 2
+    balance.record(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))  # 1 and 7: mean 4, std 3
     assert (balance.mean.tolist(), balance.std.tolist()) == ([6, 4], [2, 3])
-    found = balance.applied(PLAIN, WEIGHTS, TASKS)  # both become mean 5, std 2.5
+    found = balance.apply(PLAIN, WEIGHTS, TASKS)  # both become mean 5, std 2.5
     assert found(torch.tensor([[3.0, 7.0, 0.0, 6.0]])).tolist()[0] == pytest.approx([2.5, 7.5, 2.5, 7.5])
 
 
 def test_scores_without_a_spread_are_shifted_only() -> None:
     balance = Balance("logits")
-    balance.note(torch.tensor([[4.0, 0.0]]), torch.tensor([0]))
-    balance.note(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))
-    found = balance.applied(PLAIN, WEIGHTS, TASKS)
-    assert found.values[SCALE].tolist() == [1, 1, 1, 1]
-    assert found.values[SHIFT].tolist() == [0, 0, 0, 0]  # both means are 4
+    balance.record(torch.tensor([[4.0, 0.0]]), torch.tensor([0]))
+    balance.record(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))
+    found = balance.apply(PLAIN, WEIGHTS, TASKS)
+    assert found.params[SCALE].tolist() == [1, 1, 1, 1]
+    assert found.params[SHIFT].tolist() == [0, 0, 0, 0]  # both means are 4
 
 
 def test_outputs_of_a_task_still_being_learned_stay_as_they_are() -> None:
-    found = Balance("weights").applied(PLAIN, torch.cat([WEIGHTS, 9 * WEIGHTS[:1]]), TASKS)
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
+    found = Balance("weights").apply(PLAIN, torch.cat([WEIGHTS, 9 * WEIGHTS[:1]]), TASKS)
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_without_balance_the_network_answers_as_it_is() -> None:
-    assert Balance("none").applied(PLAIN, WEIGHTS, TASKS) is PLAIN
+    assert Balance("none").apply(PLAIN, WEIGHTS, TASKS) is PLAIN
     method = learned("none")
-    assert method.predictor().values.keys() == method.packed().values.keys()
-    assert torch.equal(method.predict(samples()), method.packed()(samples()))
-    assert method.extra() == {}
+    assert method.predictor().params.keys() == method.pack().params.keys()
+    assert torch.equal(method.predict(samples()), method.pack()(samples()))
+    assert method.extra_state() == {}
 
 
 @both
 def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
     plain, method, x = learned("none"), learned(kind), samples()
-    assert all(torch.equal(a, b) for a, b in zip(plain.network().values(), method.network().values(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True)
+    )
     before, after = plain.predict(x), method.predict(x)
     assert not torch.allclose(before, after)
     for classes in method.classes:
@@ -102,16 +97,16 @@ def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
 
 def test_after_balancing_all_tasks_have_the_same_length_of_weights() -> None:
     method = learned("weights")
-    held, scale = method.ledger.connections["hidden2-output"], method.predictor().values[SCALE]
+    held, scale = method.ledger.connections["hidden2-output"], method.predictor().params[SCALE]
     squares = torch.zeros(6).index_add(0, held.target.long(), held.value.square())
     length = (squares.sqrt() * scale).view(3, 2).mean(1)
     assert length.tolist() == pytest.approx([float(squares.sqrt().mean())] * 3)
-    assert method.extra() == {}
+    assert method.extra_state() == {}
 
 
 def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
     method, task = learned("logits", 2), small_stream()[1]
-    right = method.packed()(task.train.x).gather(1, task.train.y[:, None])
+    right = method.pack()(task.train.x).gather(1, task.train.y[:, None])
     assert float(method.balance.mean[1]) == pytest.approx(float(right.mean()))
     assert float(method.balance.std[1]) == pytest.approx(float(right.std(correction=0)))
     first = learned("logits", 1).balance
@@ -123,52 +118,23 @@ def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
 def test_it_goes_on_from_what_was_saved_with_the_same_bits(kind: Kind) -> None:
     whole, begun = learned(kind), learned(kind, 2)
     again = make(SpaceNet, SPACE | {"balance": kind})
-    again.tasks_learned, again.classes = 2, list(begun.classes)
-    again.load_model({name: tensor.clone() for name, tensor in begun.model().items()})
+    again.load_state(copy_state(begun))
     assert torch.equal(again.predict(samples()), begun.predict(samples()))
     learn(again, [small_stream()[2]])
     assert torch.equal(again.predict(samples()), whole.predict(samples()))
-    assert all(torch.equal(tensor, again.model()[name]) for name, tensor in whole.model().items())
+    assert all(torch.equal(tensor, again.state()[name]) for name, tensor in whole.state().items())
 
 
 @both
-@pytest.mark.parametrize("replay", ["samples", "summaries"])
+@pytest.mark.parametrize("replay", ["samples", "statistics"])
 def test_rehearsal_keeps_it_beside_its_own(kind: Kind, replay: str) -> None:
     method = learned(kind, 2, SpaceNetRehearsal, replay=replay, replay_components=1, replay_directions=2)
-    extra = method.extra()
+    extra = method.extra_state()
     assert ("balance/mean" in extra) == (kind == "logits")
-    assert ("low" in extra) == (replay == "summaries")
+    assert ("low" in extra) == (replay == "statistics")
     method.check_extra(extra, (8,))
     with pytest.raises(ValueError, match=r"unknown content \(other/x\)"):
         method.check_extra({**extra, "other/x": torch.zeros(1)}, (8,))
-
-
-@both
-def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
-    balanced, plain = model([0, 1], [2, 3], balance=kind), model([0, 1], [2, 3])
-    x = blobs([0, 1, 2, 3])[0]
-    again = from_bytes(to_bytes(balanced))
-    assert to_bytes(again) == to_bytes(balanced)
-    np.testing.assert_array_equal(again.probabilities(x), balanced.probabilities(x))
-    assert not np.allclose(plain.probabilities(x), balanced.probabilities(x))
-    export(balanced, tmp_path / "network.pt2", "torch")
-    answer, facts = FORMATS["torch"].opened(tmp_path / "network.pt2")
-    np.testing.assert_allclose(answer(x), balanced.probabilities(x), atol=1e-5)
-    assert json.loads(facts["tasks"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (put("extra/balance/mean", 0, np.nan), "mean has values that are not possible"),
-        (put("extra/balance/std", 0, -1), "std has values that are not possible"),
-        (replaced("extra/balance/std", lambda held: None), "std is missing or of the wrong size"),
-        (replaced("extra/balance/mean", lambda held: held[:1]), "mean is missing or of the wrong size"),
-    ],
-)
-def test_a_file_that_cannot_be_is_refused(change: Change, words: str) -> None:
-    with pytest.raises(ModelFileError, match=f"the balance of tasks: {words}"):
-        from_bytes(forged(model([0, 1], [2, 3], balance="logits"), change))
 
 
 def test_a_file_holds_no_balance_that_is_not_asked_for() -> None:
@@ -178,5 +144,5 @@ def test_a_file_holds_no_balance_that_is_not_asked_for() -> None:
 
 
 def test_densities_tell_tasks_apart_without_it() -> None:
-    with pytest.raises(SettingsError, match="balance: in spacenet-density densities tell the tasks apart"):
+    with pytest.raises(SettingsError, match="balance: class densities, not scores, decide between tasks"):
         SpaceNetDensity.Settings(balance="weights")

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.per_sample import mean_of_gradients
-from spacenet.methods.shared.quadratic_penalty import Penalty, as_wide
+from spacenet.methods.shared.per_sample import mean_gradients
+from spacenet.methods.shared.quadratic_penalty import Penalty, pad_rows
 from spacenet.nets.mlp import build_mlp
 from spacenet.space.blueprint import CPU
 from tests.nets.test_convolutions import tiny_cnn
@@ -34,7 +34,7 @@ def test_without_the_penalty_the_gradient_is_that_of_the_data() -> None:
     (data + penalty()({"a": held})).backward()
     assert held.grad is not None
     assert held.grad.tolist() == [5 + 3 * 2 * 1 * 2, 7 - 3 * 2 * 2 * 2]
-    plain = penalty().without({"a": held, "b": other})
+    plain = penalty().data_gradients({"a": held, "b": other})
     assert plain["a"].tolist() == [5.0, 7.0]
     assert plain["b"].tolist() == [4.0]
 
@@ -50,18 +50,17 @@ def test_importance_adds_up_between_0_and_the_limit() -> None:
 
 def test_new_outputs_have_no_importance_and_old_ones_are_held_where_they_are() -> None:
     made = penalty()
-    made.hold({"a": torch.tensor([5.0, 6.0, 7.0]), "b": torch.tensor([1.0])})
+    made.set_anchor({"a": torch.tensor([5.0, 6.0, 7.0]), "b": torch.tensor([1.0])})
     assert made.importance["a"].tolist() == [1.0, 2.0, 0.0]
     assert made.anchor["a"].tolist() == [5.0, 6.0, 7.0]
     assert set(made.anchor) == {"a"}
-    assert as_wide(torch.ones(1, 3), torch.empty(2, 3)).tolist() == [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
+    assert pad_rows(torch.ones(1, 3), torch.empty(2, 3)).tolist() == [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
 
 
-def test_what_is_saved_comes_back() -> None:
-    made, again = penalty(), Penalty(3.0)
-    again.load({**made.importances(), **made.anchors(), "values/a": torch.zeros(1)}, CPU)
-    assert again.importance["a"].tolist() == made.importance["a"].tolist()
-    assert again.anchor["a"].tolist() == made.anchor["a"].tolist()
+def test_importance_and_anchors_have_names_of_their_own() -> None:
+    made = penalty()
+    assert {name: tensor.tolist() for name, tensor in made.importance_tensors().items()} == {"importance/a": [1.0, 2.0]}
+    assert {name: tensor.tolist() for name, tensor in made.anchor_tensors().items()} == {"anchor/a": [0.0, 1.0]}
 
 
 def test_the_path_integral_adds_up_gradient_times_step() -> None:
@@ -72,9 +71,9 @@ def test_the_path_integral_adds_up_gradient_times_step() -> None:
         with torch.no_grad():
             value.add_(torch.tensor(by))
 
-    path.follow({"a": value}, {"a": torch.tensor([2.0, -1.0])}, lambda: move((-0.5, 0.25)))
-    path.follow({"a": value}, {"a": torch.tensor([4.0, 3.0])}, lambda: move((-0.25, 0.25)))
-    assert path.fall["a"].tolist() == [2 * 0.5 + 4 * 0.25, 1 * 0.25 - 3 * 0.25]
+    path.record({"a": value}, {"a": torch.tensor([2.0, -1.0])}, lambda: move((-0.5, 0.25)))
+    path.record({"a": value}, {"a": torch.tensor([4.0, 3.0])}, lambda: move((-0.25, 0.25)))
+    assert path.decrease["a"].tolist() == [2 * 0.5 + 4 * 0.25, 1 * 0.25 - 3 * 0.25]
     importance = path.importance({"a": value}, damping=0.1)["a"]
     torch.testing.assert_close(importance, torch.tensor([2.0 / (0.75**2 + 0.1), -0.5 / (0.5**2 + 0.1)]))
     again = PathIntegral()
@@ -86,7 +85,7 @@ def test_gradients_are_measured_sample_by_sample() -> None:
     """One output s = w x: the gradient of s² is 2 w x · x. Averaged before its size is taken, it would be smaller."""
     values = {"input-output": nn.Parameter(torch.tensor([[0.5]])), "output.bias": nn.Parameter(torch.zeros(1))}
     x = torch.tensor([[2.0], [-4.0]])
-    mean = mean_of_gradients(build_mlp((1,), ()), values, x, torch.zeros(2), lambda s, _: s.square().sum(), torch.abs)
+    mean = mean_gradients(build_mlp((1,), ()), values, x, torch.zeros(2), lambda s, _: s.square().sum(), torch.abs)
     assert mean["input-output"].tolist() == [[(2 * 0.5 * 2 * 2 + 2 * 0.5 * 4 * 4) / 2]]
     assert mean["output.bias"].tolist() == [(2 * 0.5 * 2 + 2 * 0.5 * 4) / 2]
 
@@ -104,7 +103,7 @@ def test_with_batch_norm_a_samples_gradient_does_not_depend_on_the_others() -> N
     x = torch.randn(30, 3, 8, 8, generator=rng)
 
     def measured(rows: slice) -> dict[str, Tensor]:
-        return mean_of_gradients(net, values, x[rows], torch.zeros(30)[rows], lambda s, _: s.square().sum(), torch.abs)
+        return mean_gradients(net, values, x[rows], torch.zeros(30)[rows], lambda s, _: s.square().sum(), torch.abs)
 
     whole, first, rest = measured(slice(0, 30)), measured(slice(0, 10)), measured(slice(10, 30))
     assert "conv1.norm.scale" in whole

@@ -10,7 +10,7 @@ from spacenet.utils.seeding import generator
 
 
 def made(features: int = 4, hidden: tuple[int, ...] = (3, 2), latent: int = 2) -> VAE:
-    return VAE.new(features, hidden, latent, generator(0, "test"), CPU)
+    return VAE.initialize(features, hidden, latent, generator(0, "test"), CPU)
 
 
 def blank() -> VAE:
@@ -21,7 +21,7 @@ def blank() -> VAE:
 
 
 def test_encoder_and_decoder_mirror_each_other() -> None:
-    shapes = {name: tuple(value.shape) for name, value in made().values.items() if name.endswith("weight")}
+    shapes = {name: tuple(value.shape) for name, value in made().params.items() if name.endswith("weight")}
     assert shapes == {
         "encoder1.weight": (3, 4),
         "encoder2.weight": (2, 3),
@@ -35,19 +35,19 @@ def test_encoder_and_decoder_mirror_each_other() -> None:
 def test_the_loss_is_reconstruction_and_divergence_per_feature() -> None:
     vae, x, noise = blank(), tensor([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 0.0, 0.0]]), torch.zeros(2, 2)
     assert vae.loss(x, noise).tolist() == pytest.approx([math.log(2)] * 2)
-    vae.values["decoder3.bias"].data.fill_(math.log(3))  # every feature is 1 with probability 3/4
+    vae.params["decoder3.bias"].data.fill_(math.log(3))  # every feature is 1 with probability 3/4
     right, wrong = -math.log(3 / 4), -math.log(1 / 4)
     assert vae.loss(x, noise).tolist() == pytest.approx([(3 * right + wrong) / 4, wrong])
-    vae.values["encoder3.bias"].data.copy_(tensor([1.0, 0.0, 0.0, math.log(4)]))  # N(1, 1) and N(0, 4)
+    vae.params["encoder3.bias"].data.copy_(tensor([1.0, 0.0, 0.0, math.log(4)]))  # N(1, 1) and N(0, 4)
     divergence = 1 / 2 + (4 - 1 - math.log(4)) / 2
     assert vae.loss(x, noise).tolist() == pytest.approx([(3 * right + wrong + divergence) / 4, wrong + divergence / 4])
 
 
 def test_the_code_is_the_mean_and_noise_times_the_deviation() -> None:
     vae = blank()
-    vae.values["encoder3.bias"].data.copy_(tensor([1.0, 0.0, math.log(4), 0.0]))  # N(1, 4) and N(0, 1)
+    vae.params["encoder3.bias"].data.copy_(tensor([1.0, 0.0, math.log(4), 0.0]))  # N(1, 4) and N(0, 1)
     for name in ("decoder1.weight", "decoder2.weight", "decoder3.weight"):
-        vae.values[name].data[0, 0] = 1.0  # what the first code says goes to the first feature
+        vae.params[name].data[0, 0] = 1.0  # what the first code says goes to the first feature
     found = vae.loss(tensor([[1.0, 0.0, 0.0, 0.0]]), tensor([[0.5, 9.0]]))  # 1 + 0.5 · 2
     divergence = (1 + 4 - 1 - math.log(4)) / 2
     expected = (-math.log(1 / (1 + math.exp(-2.0))) + 3 * math.log(2) + divergence) / 4

@@ -1,66 +1,48 @@
-"""Small runs to make pages of."""
+"""Pages of made-up runs."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from spacenet.experiments.run import Run, create_folder
-from tests.experiments.support import config
-from tests.support import clouds
+from spacenet.experiments.comparison import ComparisonData, Failure
+from spacenet.report.page.build import comparison_page, run_page
+from spacenet.report.page.page import Page
+from tests.report.made_up import comparison_data, complete_run, density_run, metrics
 
-METHODS = ("naive", "ewc", "lwf", "er", "packnet", "static-sparse", "spacenet", "joint")
 HOSTILE = (
     "<script>alert(1)</script>",
     "$x_{$",
     "\"&amp;'",
-    "a label that is much longer than anybody needs",
+    "a label that is much longer than any plot has room for",
     "]]>",
     "z",
 )
-"""Names of classes that would do harm where they are taken for anything but text."""
+"""Names of classes that would do harm if they were taken for anything but text."""
+METHODS = ("naive", "er", "packnet", "spacenet", "joint")
 
 
-def _run(folder: Path, place: Path, method: str = "spacenet", seed: int = 0, **over: dict[str, object]) -> Path:
-    create_folder(config(place, method, seed, **over), folder)
-    Run(folder).execute()
-    return folder
-
-
-@pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
-    return _run(place / "run", place)
-
-
-@pytest.fixture(scope="session")
-def density_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
-    return _run(place / "run", place, "spacenet-density", options={"directions": 3})
-
-
-@pytest.fixture(scope="session")
-def hostile_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
-    data = clouds()
-    labels = np.array(HOSTILE)
-    path = place / "<b>data.npz"
-    np.savez(path, x_train=data.x_train, y_train=labels[data.y_train], x_test=data.x_test, y_test=labels[data.y_test])
-    return _run(place / "<i>run", place, data={"npz": str(path)})
-
-
-@pytest.fixture(scope="session")
-def seeds_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
-    for seed in (3, 4):
-        _run(place / "runs" / f"seed-{seed}", place, seed=seed)
-    return place / "runs"
-
-
-@pytest.fixture(scope="session")
-def comparison_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report")
-    for method in METHODS:
+@pytest.fixture
+def comparison() -> ComparisonData:
+    found = []
+    for number, method in enumerate(METHODS):
+        last = [20.0 * number, 98.0, 60.0 + 8 * number]
         for seed in (0, 1):
-            _run(place / "compare" / method / f"seed-{seed}", place, method, seed)
-    return place / "compare"
+            matrix = [[90.0] * 3, [90.0] * 3, [value - 2 * seed if value else 0.0 for value in last]]
+            costs = {"bytes_kept": 1000 + 700 * number, "seconds": 2.0 + number, "images_kept": 50 * (method == "er")}
+            found.append(metrics(matrix, method=method, seed=seed, **costs))
+    return comparison_data(*found, failures=(Failure("ewc", 5, "diverged"),))
+
+
+@pytest.fixture
+def pages(tmp_path: Path, comparison: ComparisonData) -> dict[str, Page]:
+    """A page of each kind."""
+    hostile = complete_run(tmp_path / "<i>run", stopped="<b>full")
+    for task, labels in zip(hostile.metrics["tasks"], (HOSTILE[:2], HOSTILE[2:4], HOSTILE[4:]), strict=True):
+        task["labels"] = list(labels)
+    beside = complete_run(tmp_path / "static", "static-sparse")
+    return {
+        "run": run_page([complete_run(tmp_path / "run")], beside),
+        "density": run_page([density_run()]),
+        "hostile": run_page([hostile]),
+        "comparison": comparison_page(comparison),
+    }

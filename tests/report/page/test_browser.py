@@ -1,4 +1,4 @@
-"""The page in a real browser: nothing is fetched, nothing overlaps, nothing has to be moved sideways but boxes."""
+"""The page in a real browser: nothing is fetched, nothing overlaps, only boxes scroll sideways."""
 
 import itertools
 import math
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spacenet.report.page.build import build_page
-from spacenet.report.page.page import save_page
+from spacenet.report.page.build import save_page
+from spacenet.report.page.page import Page
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -26,15 +26,15 @@ TEXTS = """() => {
   const turned = (e) => corners(DOMRect.fromRect(e.getBBox())).map(([x, y]) => {
     const p = new DOMPoint(x, y).matrixTransform(e.getScreenCTM()); return [p.x, p.y]; });
   const shown = (e) => e.checkVisibility() && e.textContent.trim() && e.getBoundingClientRect().width;
-  const html = [...document.querySelectorAll("h1,h2,h3,p,dt,dd,th,td,caption,summary,pre,svg.picture")];
+  const html = [...document.querySelectorAll("h1,h2,h3,p,dt,dd,th,td,caption,summary,pre,svg.plot")];
   const words = (e) => e.textContent.trim().slice(0, 60);
   const groups = [html.filter(shown).map((e) => [words(e), corners(e.getBoundingClientRect())])];
-  for (const svg of document.querySelectorAll("svg.picture"))
+  for (const svg of document.querySelectorAll("svg.plot"))
     groups.push([...svg.querySelectorAll("text")].filter(shown).map((e) => [
       svg.closest("figure").id + ": " + words(e), turned(e)]));
   return groups;
 }"""
-"""Each visible text with its corners, for some are written aslant: those of the page, then those of each picture."""
+"""Each visible text with its corners, for some are written aslant: those of the page, then those of each plot."""
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +45,11 @@ def browser() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def pages(
-    run_folder: Path,
-    density_folder: Path,
-    hostile_folder: Path,
-    comparison_folder: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Path]:
-    place = tmp_path_factory.mktemp("pages")
-    found = {"run": run_folder, "density": density_folder, "hostile": hostile_folder, "comparison": comparison_folder}
-    for name, folder in found.items():
-        save_page(build_page([folder]), place / f"{name}.html")
-    return {name: place / f"{name}.html" for name in found}
+@pytest.fixture
+def files(pages: dict[str, Page], tmp_path: Path) -> dict[str, Path]:
+    for name, page in pages.items():
+        save_page(page, tmp_path / f"{name}.html")
+    return {name: tmp_path / f"{name}.html" for name in pages}
 
 
 Corners = list[tuple[float, float]]
@@ -94,8 +86,8 @@ def test_overlapping_boxes_are_found() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison"])
-def test_a_page_is_whole_at_every_width(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
-    address = pages[name].as_uri()
+def test_a_page_is_whole_at_every_width(browser: Any, files: dict[str, Path], name: str, scheme: str) -> None:
+    address = files[name].as_uri()
     context = browser.new_context(color_scheme=scheme)
     page = context.new_page()
     said: list[str] = []
@@ -116,11 +108,11 @@ def test_a_page_is_whole_at_every_width(browser: Any, pages: dict[str, Path], na
     context.close()
 
 
-def test_dark_is_dark_and_paper_is_light(browser: Any, pages: dict[str, Path]) -> None:
+def test_dark_is_dark_and_paper_is_light(browser: Any, files: dict[str, Path]) -> None:
     grounds = {}
     for scheme, medium in (("light", "screen"), ("dark", "screen"), ("dark", "print")):
         page = browser.new_page(color_scheme=scheme)
-        page.goto(pages["run"].as_uri())
+        page.goto(files["run"].as_uri())
         page.emulate_media(media=medium, color_scheme=scheme)
         grounds[scheme, medium] = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert page.evaluate("getComputedStyle(document.querySelector('svg text')).fill") == page.evaluate(
@@ -131,18 +123,18 @@ def test_dark_is_dark_and_paper_is_light(browser: Any, pages: dict[str, Path]) -
     assert grounds["dark", "screen"] != grounds["light", "screen"]
 
 
-def test_on_a_phone_wide_things_move_in_their_own_box(browser: Any, pages: dict[str, Path]) -> None:
+def test_on_a_phone_wide_things_move_in_their_own_box(browser: Any, files: dict[str, Path]) -> None:
     page = browser.new_page(viewport={"width": 360, "height": 740})
-    page.goto(pages["run"].as_uri())
+    page.goto(files["run"].as_uri())
     for box in page.query_selector_all("figure > .scroll"):
         assert box.evaluate("e => e.firstElementChild.getBoundingClientRect().width") >= 480
         assert box.evaluate("e => e.getBoundingClientRect().width") <= 360
     page.close()
 
 
-def test_the_keyboard_reaches_what_can_be_moved_and_unfolded(browser: Any, pages: dict[str, Path]) -> None:
+def test_the_keyboard_reaches_what_can_be_moved_and_unfolded(browser: Any, files: dict[str, Path]) -> None:
     page = browser.new_page()
-    page.goto(pages["run"].as_uri())
+    page.goto(files["run"].as_uri())
     reached = set()
     for _ in range(12):
         page.keyboard.press("Tab")

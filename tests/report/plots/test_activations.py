@@ -1,58 +1,63 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from spacenet.experiments.analysis import Analysis
-from spacenet.report.plots.activations import activations_data, activations_picture
-from spacenet.report.run_data import RunFacts
-from tests.report.plots.space_support import words_in
+from spacenet.experiments.run import RunData
+from spacenet.report.plots.activations import activations_data, activations_plot
+from tests.report.made_up import complete_run, words_in
 
 
-def test_the_heat_maps_are_what_the_run_kept(spacenet_run: RunFacts) -> None:
-    data = activations_data(spacenet_run)
+@pytest.fixture
+def run(tmp_path: Path) -> RunData:
+    return complete_run(tmp_path)
+
+
+def test_the_heat_maps_are_what_the_run_recorded(run: RunData) -> None:
+    data = activations_data(run)
     assert data is not None
     assert data.classes == (("0", 20), ("1", 20))
     assert [layer.name for layer in data.layers] == ["hidden1", "hidden2"]
     for layer in data.layers:
-        kept = spacenet_run.analysis.activations[layer.name].numpy()
+        kept = run.analysis.activations[layer.name].numpy()
         assert sorted(layer.order) == list(range(30))
         np.testing.assert_array_equal(layer.values, kept[:, list(layer.order)])
         assert layer.share == pytest.approx(100 * np.count_nonzero(kept) / kept.size)
-        assert not layer.values[:, layer.answering :].any()
+        assert not layer.values[:, layer.active :].any()
 
 
-def test_units_are_sorted_by_the_class_they_prefer(spacenet_run: RunFacts) -> None:
+def test_units_are_sorted_by_the_class_they_prefer(run: RunData) -> None:
     values = torch.tensor([[0.0, 1, 2, 0], [0.0, 3, 2, 0], [0.0, 0, 2, 5], [0.0, 0, 2, 5]])
-    facts = replace(spacenet_run, analysis=Analysis(None, {"hidden1": values}, ("a", "a", "b", "b")))
-    data = activations_data(facts)
+    data = activations_data(replace(run, analysis=Analysis(None, {"hidden1": values}, ("a", "a", "b", "b"))))
     assert data is not None
     assert data.layers[0].order == (1, 2, 3, 0)
-    assert data.layers[0].answering == 3
-    plot = activations_picture(data)
+    assert data.layers[0].active == 3
+    plot = activations_plot(data)
     assert plot.title == "After task 1, a sample activates 50 % of hidden1"
     assert "class b" in words_in(plot)
     assert "2 samples" in words_in(plot)
 
 
-def test_of_many_layers_the_first_and_the_last_are_shown(spacenet_run: RunFacts) -> None:
+def test_of_many_layers_the_first_and_the_last_are_shown(run: RunData) -> None:
     names = [f"hidden{number}" for number in range(1, 12)]
     kept = {name: torch.rand(3, 5, generator=torch.manual_seed(0)) for name in sorted(names)}
-    facts = replace(
-        spacenet_run,
+    many = replace(
+        run,
         analysis=Analysis(None, kept, ("a", "a", "b")),
         metrics={"layers": [{"name": name} for name in names]},
     )
-    data = activations_data(facts)
+    data = activations_data(many)
     assert data is not None
     assert [layer.name for layer in data.layers] == ["hidden1", "hidden2", "hidden10", "hidden11"]
-    assert activations_picture(data).svg()
+    assert activations_plot(data).svg()
 
 
-def test_silent_layers_and_single_classes_can_be_drawn(spacenet_run: RunFacts) -> None:
+def test_inactive_layers_and_single_classes_can_be_drawn(run: RunData) -> None:
     kept = Analysis(None, {"hidden1": torch.zeros(2, 4)}, ("a", "a"))
-    data = activations_data(replace(spacenet_run, analysis=kept))
+    data = activations_data(replace(run, analysis=kept))
     assert data is not None
-    assert "silent" in words_in(activations_picture(data))
-    assert activations_data(replace(spacenet_run, analysis=Analysis(None, {}, ()))) is None
+    assert "inactive" in words_in(activations_plot(data))
+    assert activations_data(replace(run, analysis=Analysis(None, {}, ()))) is None

@@ -1,14 +1,12 @@
-"""What is kept of each class: the picture shows what the run noted."""
+"""Class statistics: the plot shows what the run recorded."""
 
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 
 from spacenet.experiments.analysis import Truncated
-from spacenet.report.plots.class_memory import ClassMemoryData, class_memory_data, class_memory_picture
-from spacenet.report.run_data import RunFacts
-from tests.report.plots.space_support import run_facts
+from spacenet.report.plots.class_memory import ClassMemoryData, class_memory_data, class_memory_plot
+from tests.report.conftest import learn
 
 
 def data(*accuracies: float) -> ClassMemoryData:
@@ -18,35 +16,31 @@ def data(*accuracies: float) -> ClassMemoryData:
     )
 
 
-def test_the_points_are_the_run_s(tmp_path: Path) -> None:
-    facts = run_facts(tmp_path, "spacenet-density")
-    found = class_memory_data(facts)
+def test_the_points_are_those_of_a_learned_run() -> None:
+    run = learn("spacenet-density")
+    found = class_memory_data(run)
     assert found is not None
-    assert facts.model is not None
-    kept = facts.model.method.class_memory((8,))
+    assert run.model is not None
+    kept = run.model.method.class_memory((8,))
     assert kept is not None
     assert (found.used.directions, found.used.floats) == (kept.directions, kept.floats)
-    assert found.used.acc == pytest.approx(facts.metrics["acc"])
+    assert found.used.acc == pytest.approx(run.metrics["acc"])
     assert found.points[0].directions == 0
 
 
-def test_other_methods_have_none(spacenet_run: RunFacts) -> None:
-    assert class_memory_data(spacenet_run) is None
-
-
 def test_the_title_says_how_little_would_be_enough() -> None:
-    plot = class_memory_picture(data(92.0, 94.0, 95.4, 97.1, 98.2, 98.63, 98.6))
-    assert plot.title == "98.6 % with 15,722 numbers for each class; 7,076 are enough for 98.2 %"
-    assert "means only: 788 numbers, 92.0 %; 1 direction: 1,574 numbers, 94.0 %; 2 directions" in plot.text
-    steep = class_memory_picture(data(20.0, 50.0, 80.0))
-    assert steep.title == "80.0 % with 15,722 numbers for each class; with 1,574 it would be 50.0 %"
-    flat = class_memory_picture(data(80.0, 80.2, 80.1))
-    assert flat.title == "80.1 % with 15,722 numbers for each class; 788 are enough for 80.0 %"
+    plot = class_memory_plot(data(92.0, 94.0, 95.4, 97.1, 98.2, 98.63, 98.6))
+    assert plot.title == "98.6 % with 15,722 values per class; 7,076 are enough for 98.2 %"
+    assert "means only: 788 values, 92.0 %; 1 direction: 1,574 values, 94.0 %; 2 directions" in plot.text
+    steep = class_memory_plot(data(20.0, 50.0, 80.0))
+    assert steep.title == "80.0 % with 15,722 values per class; with 1,574 it would be 50.0 %"
+    flat = class_memory_plot(data(80.0, 80.2, 80.1))
+    assert flat.title == "80.1 % with 15,722 values per class; 788 are enough for 80.0 %"
 
 
 @pytest.mark.parametrize("accuracies", [(92, 94, 95.4, 97.1, 98.2, 98.63, 98.6), (100, 100), (0, 0, 0), (90, 80, 20)])
 def test_rising_flat_and_falling_lines_can_be_drawn(accuracies: tuple[float, ...]) -> None:
-    drawn = class_memory_picture(data(*accuracies)).svg()
+    drawn = class_memory_plot(data(*accuracies)).svg()
     texts = [text.strip() for text in ET.fromstring(drawn).itertext() if text.strip()]
     assert f"19 directions: {accuracies[-1]:.1f} % (this run)" in texts
     assert any(text.startswith("means only") for text in texts)

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacenet.report.plots.labels import label_places, share_text, share_texts, spread_out, task_text, tasks_text
+from spacenet.report.plots.labels import place_labels, share_text, share_texts, spread_labels, task_text, tasks_text
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=18))
 def test_labels_are_spread_in_order_and_within_bounds(places: list[float]) -> None:
-    moved = spread_out(places, 5, 0, 100)
+    moved = spread_labels(places, 5, 0, 100)
     order = np.argsort(places, kind="stable")
     assert (np.diff(moved[order]) >= 5 - 1e-6).all()
     assert moved.min() >= -1e-6
@@ -16,14 +16,14 @@ def test_labels_are_spread_in_order_and_within_bounds(places: list[float]) -> No
 
 
 def test_labels_with_room_stay_where_they_are() -> None:
-    assert spread_out([50, 10, 90], 5, 0, 100) == pytest.approx([50, 10, 90])
-    assert spread_out([50, 50], 6, 0, 100) == pytest.approx([47, 53])
+    assert spread_labels([50, 10, 90], 5, 0, 100) == pytest.approx([50, 10, 90])
+    assert spread_labels([50, 50], 6, 0, 100) == pytest.approx([47, 53])
 
 
 def test_labels_of_points_do_not_cover_each_other() -> None:
     points = [(100.0, 100.0), (100.0, 100.0), (103.0, 101.0), (100.0, 99.0), (395.0, 5.0)]
     size, bar = (60.0, 11.0), (60.0, 99.0, 140.0, 101.0)
-    corners = label_places(points, [size] * 5, (400, 200), [bar])
+    corners = place_labels(points, [size] * 5, (400, 200), [bar])
     boxes = [(x, y, x + size[0], y + size[1]) for x, y in corners] + [bar]
     for number, a in enumerate(boxes):
         for b in boxes[:number]:

@@ -1,1 +1,1 @@
-"""What is kept of a class besides the network: small statistical summaries, on features that never change again."""
+"""Class statistics: what is kept of a class besides the network, on features that never change."""

@@ -1,4 +1,4 @@
-"""k-means, for classes that look different ways."""
+"""k-means, for classes that consist of several groups of samples."""
 
 import torch
 from torch import Generator, Tensor
@@ -6,30 +6,28 @@ from torch.nn import functional as F
 
 ROUNDS = 10
 SAMPLES = 1000
-"""So many are enough to find the centres; the others join the nearest one."""
-
-
+"""Centers are computed from at most this many samples; the others join the nearest one."""
 TINY = 1e-12
 
 
-def clusters(z: Tensor, count: int, rng: Generator) -> Tensor:
-    """For each sample of (n, d) the number of its cluster, from 0 up without gaps; at most `count` of them."""
+def find_clusters(z: Tensor, count: int, rng: Generator) -> Tensor:
+    """The cluster number of each sample of (n, d), from 0 up without gaps; at most `count` clusters."""
     count = min(count, len(z))
     if count < 2:
         return torch.zeros(len(z), dtype=torch.long)
     some = z[torch.randperm(len(z), generator=rng)[:SAMPLES]]
-    centre = _apart(some, count, rng)
+    center = _initial_centers(some, count, rng)
     for _ in range(ROUNDS):
-        member = F.one_hot(_nearest(some, centre), count).to(z.dtype)
+        member = F.one_hot(_nearest(some, center), count).to(z.dtype)
         size = member.sum(0)[:, None]
-        # A cluster that lost its last sample stays where it is.
-        centre = torch.where(size > 0, member.T @ some / size.clamp_min(1), centre)
-    numbers: Tensor = _nearest(z, centre).unique(return_inverse=True)[1]
+        # A cluster without samples keeps its center.
+        center = torch.where(size > 0, member.T @ some / size.clamp_min(1), center)
+    numbers: Tensor = _nearest(z, center).unique(return_inverse=True)[1]
     return numbers
 
 
-def _apart(z: Tensor, count: int, rng: Generator) -> Tensor:
-    """Samples that lie apart, to begin with: each is drawn with its squared distance from those before as its chance.
+def _initial_centers(z: Tensor, count: int, rng: Generator) -> Tensor:
+    """k-means++: each center is drawn with a probability proportional to its squared distance from those before.
 
     Arthur, Vassilvitskii: k-means++: The Advantages of Careful Seeding. SODA, 2007.
     """
@@ -42,5 +40,5 @@ def _apart(z: Tensor, count: int, rng: Generator) -> Tensor:
     return torch.stack(chosen)
 
 
-def _nearest(z: Tensor, centre: Tensor) -> Tensor:
-    return (z @ centre.T * 2 - centre.square().sum(1)).argmax(1)
+def _nearest(z: Tensor, center: Tensor) -> Tensor:
+    return (z @ center.T * 2 - center.square().sum(1)).argmax(1)

@@ -1,4 +1,4 @@
-"""How features are brought to a common scale before classes are described in them; fixed by the first task."""
+"""Scales features before class statistics are computed on them. The first task determines the scale."""
 
 import math
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from spacenet.utils.tensors import check_finite, check_shapes
 
 WHAT = "the features' scale"
 RIDGE = 0.1
-"""Part of the mean variance that is added to every direction before whitening: small ones are not blown up."""
+"""Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Scaling:
 
     @classmethod
     def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
-        """On the features (n, d) of the first task's samples, of the classes y."""
+        """Determine the scale from features (n, d) and labels y of the first task's samples."""
         means, squares, products = [], torch.zeros(()), torch.zeros(())
         for number in y.unique():
             own = h[y == number]
@@ -41,19 +41,19 @@ class Scaling:
         values, vectors = torch.linalg.eigh(covariance)
         return cls(mean, (vectors / values.sqrt() @ vectors.T).float())
 
-    def undone(self, z: Tensor) -> Tensor:
-        """The features that `scaled` made z of."""
+    def unscale(self, z: Tensor) -> Tensor:
+        """The inverse of `scale`."""
         return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
 
-    def drawn_in(self, weight: Tensor) -> Tensor:
-        """Weights of the features that do what these, (…, d), do with the scaled ones, but for the mean; of 64 bits."""
+    def fold_into(self, weight: Tensor) -> Tensor:
+        """Weights for unscaled features that equal these, (…, d), for scaled ones, except for the mean. In 64 bits."""
         factor = self.factor.double()
         return weight.double() @ factor.T if factor.dim() else weight.double() * factor
 
-    def scaled(self, h: Tensor) -> Tensor:
+    def scale(self, h: Tensor) -> Tensor:
         """Features in the common scale."""
-        centred = h - self.mean
-        return centred @ self.factor if self.factor.dim() else centred.mul_(self.factor)
+        centered = h - self.mean
+        return centered @ self.factor if self.factor.dim() else centered.mul_(self.factor)
 
     def tensors(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "factor": self.factor}
@@ -64,14 +64,14 @@ class Scaling:
 
     @staticmethod
     def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
-        """Raise `ValueError` if this is no scale of features of so many dimensions."""
-        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # one number where nothing varied
+        """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""
+        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # a single number if nothing varied
         check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, WHAT)
         check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, WHAT)
 
 
-def pooled_roots(h: Tensor, grid: int) -> Tensor:
-    """Features of one layer for summaries: feature maps on a coarse grid, and roots, which are nearer to Gaussian."""
+def pool_roots(h: Tensor, grid: int) -> Tensor:
+    """Features of one layer: feature maps averaged on a coarse grid, and square roots, which are closer to Gaussian."""
     if h.dim() == 4:
         h = torch.nn.functional.adaptive_avg_pool2d(h, grid)
     return h.flatten(1).clamp_min(0.0).sqrt()

@@ -1,10 +1,10 @@
-"""Balancing the classifiers of different tasks: they learned apart, so one may speak louder than another.
+"""Balancing the classifiers of different tasks: they were trained separately, so their scores have different scales.
 
-Each task's scores are multiplied by one number and shifted by another, after the network has answered. Within a task
-that changes no order.
+Each task's scores are multiplied by one number and shifted by another, after the network has computed them. The order
+of classes within a task does not change.
 
-weights  Zhao et al.: Maintaining Discrimination and Fairness in Class Incremental Learning. CVPR, 2020. There new
-         classifiers are brought to the length of the old ones; here all to the mean, for none of them came first.
+weights  Zhao et al.: Maintaining Discrimination and Fairness in Class Incremental Learning. CVPR, 2020. There the norm
+         of new classifiers is matched to that of old ones; here all are matched to the mean.
 logits   From the task's own samples alone, right after it was learned.
 """
 
@@ -21,25 +21,25 @@ from spacenet.utils.tensors import check_finite, check_shapes
 Kind = Literal["none", "weights", "logits"]
 WHAT = "the balance of tasks"
 SCALE, SHIFT = "balance/scale", "balance/shift"
-LEAST = 1e-6
-"""A length or a std below it says nothing: the task is left at the scale it has."""
+MINIMUM = 1e-6
+"""A norm or standard deviation below this is not meaningful: the task keeps its scale."""
 
 
 class Balance:
-    """How loud each task's classifier speaks, and what makes all of them speak alike."""
+    """The scale of each task's scores, and the transformation that makes them comparable."""
 
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.mean = self.std = torch.zeros(0)
         """Of the right class's score over each task's own samples, when the task had been learned."""
 
-    def note(self, scores: Tensor, target: Tensor) -> None:
-        """Enter a task: the scores of its classes (n, classes) for its samples, and the right ones' columns."""
+    def record(self, scores: Tensor, target: Tensor) -> None:
+        """Add a task: the scores of its classes (n, classes) for its samples, and the columns of the right ones."""
         right = scores.double().gather(1, target[:, None])
         self.mean = torch.cat([self.mean, right.mean().float()[None]])
         self.std = torch.cat([self.std, right.std(correction=0).float()[None]])
 
-    def applied(self, predictor: Pack, classifier: Tensor, tasks: Sequence[range]) -> Pack:
+    def apply(self, predictor: Pack, classifier: Tensor, tasks: Sequence[range]) -> Pack:
         """The same prediction with the tasks' scores balanced.
 
         classifier  the weights into the outputs, (outputs, …)
@@ -48,51 +48,51 @@ class Balance:
         if self.kind == "none" or not tasks:
             return predictor
         scale, shift = (
-            _for_outputs(each, tasks, len(classifier), otherwise).to(classifier.device)
-            for each, otherwise in zip(self._of_tasks(classifier, tasks), (1.0, 0.0), strict=True)
+            _per_output(each, tasks, len(classifier), default).to(classifier.device)
+            for each, default in zip(self._scale_and_shift(classifier, tasks), (1.0, 0.0), strict=True)
         )
 
-        def forward(values: Params, x: Tensor) -> Tensor:
-            return predictor.forward(values, x) * values[SCALE] + values[SHIFT]
+        def forward(params: Params, x: Tensor) -> Tensor:
+            return predictor.forward(params, x) * params[SCALE] + params[SHIFT]
 
         return Pack(forward, {**predictor.params, SCALE: scale, SHIFT: shift})
 
-    def _of_tasks(self, classifier: Tensor, tasks: Sequence[range]) -> tuple[Tensor, Tensor]:
-        """What each task's scores are multiplied by, and what is added then: after it, all are as the mean task was."""
+    def _scale_and_shift(self, classifier: Tensor, tasks: Sequence[range]) -> tuple[Tensor, Tensor]:
+        """The factor of each task's scores and what is then added, so that all tasks match their mean."""
         if self.kind == "weights":
-            lengths = classifier.cpu().double().flatten(1).norm(dim=1)
-            scale = _to_mean(torch.stack([lengths[classes.start : classes.stop].mean() for classes in tasks]))
+            norms = classifier.cpu().double().flatten(1).norm(dim=1)
+            scale = _factor_to_mean(torch.stack([norms[classes.start : classes.stop].mean() for classes in tasks]))
             return scale, torch.zeros(len(tasks))
         mean = self.mean.double()
-        scale = _to_mean(self.std.double())
+        scale = _factor_to_mean(self.std.double())
         return scale, mean.mean() - mean * scale
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that is kept, by name, for a file: two numbers of each task, or nothing."""
+        """What is kept, by name: two numbers of each task, or nothing."""
         return {"mean": self.mean, "std": self.std} if len(self.mean) else {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take back what `tensors` gave."""
+        """Restore what `tensors` returned."""
         none = torch.zeros(0)
         self.mean, self.std = tensors.get("mean", none).clone(), tensors.get("std", none).clone()
 
     def check(self, tensors: Mapping[str, Tensor], tasks: int) -> None:
-        """Raise `ValueError` if `tensors` could not have given this after so many tasks."""
+        """Raise `ValueError` if `tensors` cannot have returned this after this number of tasks."""
         kept = {"mean": float("-inf"), "std": 0.0} if self.kind == "logits" and tasks else {}
         check_shapes(tensors, dict.fromkeys(kept, (tasks,)), WHAT)
         check_finite(tensors, kept, WHAT)
 
 
-def _to_mean(size: Tensor) -> Tensor:
-    """What brings each size to the mean of those that say something."""
-    says = size > LEAST
-    mean = size[says].mean()
-    return torch.where(says, mean / size, 1.0)
+def _factor_to_mean(size: Tensor) -> Tensor:
+    """The factor that brings each size to the mean of the meaningful ones."""
+    meaningful = size > MINIMUM
+    mean = size[meaningful].mean()
+    return torch.where(meaningful, mean / size, 1.0)
 
 
-def _for_outputs(each: Tensor, tasks: Sequence[range], outputs: int, otherwise: float) -> Tensor:
-    """A number of each task for each of its outputs; outputs of a task still being learned get another."""
-    found = torch.full((outputs,), otherwise)
+def _per_output(each: Tensor, tasks: Sequence[range], outputs: int, default: float) -> Tensor:
+    """The number of its task for each output; the default for outputs of a task that is still being learned."""
+    found = torch.full((outputs,), default)
     for number, classes in zip(each.tolist(), tasks, strict=True):
         found[classes.start : classes.stop] = number
     return found

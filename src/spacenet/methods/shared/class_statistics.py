@@ -1,69 +1,67 @@
-"""Settings of methods that keep a summary of each class, and the representations that such a summary can be made on."""
+"""Settings of methods that keep statistics of each class, and the representations that they are computed on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
 from spacenet.methods.density.densities import Densities
-from spacenet.methods.density.edges import edges, shows_edges
-from spacenet.methods.density.scaling import pooled_roots
+from spacenet.methods.density.edges import extract_edges, supports_edges
+from spacenet.methods.density.scaling import pool_roots
 from spacenet.space.blueprint import Blueprint, Forward, Params
 
-Kind = Literal["auto", "inputs", "edges", "features"]
+Representation = Literal["auto", "inputs", "edges", "features"]
+SEED = "summaries"
+"""The purpose of the random numbers. Part of the seed: another word would change the results."""
 LAYERS, GRID = 2, 2
-"""Features are what enters the last so many links; of feature maps the means over a grid of so many fields each way."""
+"""Features are the inputs of this many last links; feature maps are averaged over a grid of GRID × GRID cells."""
 
 
 @dataclass(frozen=True)
-class SummarySettings(MethodSettings):
+class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
-    components: int = 2
-    """Gaussians for each class."""
-    directions: int = 19
-    """Directions for each Gaussian in which its variance is kept; in all others it is as in the scale of the first
-    task."""
-    shrinkage: float = 0.7
-    """How far each covariance is drawn towards the identity: near 0 not at all, 1 all the way."""
-
-    def __post_init__(self) -> None:
-        for name in ("components", "directions"):
-            if getattr(self, name) < 1:
-                raise SettingsError(f"{name}: {getattr(self, name)} is too small (need 1 or more)")
-        if not 0.0 < self.shrinkage <= 1.0:
-            raise SettingsError(f"shrinkage: {self.shrinkage} is out of range (need more than 0, at most 1)")
+    components: Annotated[int, Ge(1)] = 2
+    """Gaussians per class."""
+    directions: Annotated[int, Ge(1)] = 19
+    """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
+    shrinkage: Annotated[float, Gt(0), Le(1)] = 0.7
+    """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
 
-def new_densities(settings: SummarySettings, *, whiten: bool) -> Densities:
+def build_densities(settings: ClassStatisticsSettings, *, whiten: bool) -> Densities:
+    """Class densities with these settings, still empty."""
     return Densities(settings.components, settings.directions, settings.shrinkage, whiten=whiten)
 
 
-def fixed_kind(kind: Kind, shape: tuple[int, ...]) -> Kind:
-    """`auto` for samples of this shape, where nothing was learned: edges of images, otherwise inputs as they are."""
+def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
+    """The representation of samples of this shape, without a network: `auto` is edges for images, otherwise inputs."""
     if kind == "auto":
-        return "edges" if shows_edges(shape) else "inputs"
-    if kind == "edges" and not shows_edges(shape):
-        raise SettingsError(f"representation: samples of the shape {shape} are no images that show edges; try inputs")
+        return "edges" if supports_edges(shape) else "inputs"
+    if kind == "edges" and not supports_edges(shape):
+        raise SettingsError(
+            f"samples of the shape {shape} are not images with edges; try inputs", setting="representation"
+        )
     return kind
 
 
-FIXED: dict[str, Callable[[Tensor], Tensor]] = {"inputs": lambda x: x.flatten(1), "edges": edges}
-"""Representations that nobody learns."""
+FIXED: dict[str, Callable[[Tensor], Tensor]] = {"inputs": lambda x: x.flatten(1), "edges": extract_edges}
+"""Representations that are not learned."""
 
 
-def features(blueprint: Blueprint, forward: Forward, values: Params, x: Tensor) -> Tensor:
-    """What enters the last links of a network, side by side: (n, d)."""
+def extract_features(blueprint: Blueprint, forward: Forward, params: Params, x: Tensor) -> Tensor:
+    """The inputs of the network's last links, concatenated: (n, d)."""
     chosen = [link.name for link in blueprint.links[-LAYERS:]]
     entering: dict[str, Tensor] = {}
 
     def hook(link: str, h: Tensor) -> None:
         if link in chosen:
-            entering[link] = pooled_roots(h, GRID)
+            entering[link] = pool_roots(h, GRID)
 
-    forward(values, x, hook)
+    forward(params, x, hook)
     return torch.cat([entering[name] for name in chosen], 1)

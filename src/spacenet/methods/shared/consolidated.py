@@ -1,6 +1,4 @@
-"""CWR+'s output layer: each task trains weights of its own from zero, which then join those of the tasks before."""
-
-from collections.abc import Mapping
+"""CWR+'s output layer: each task trains output weights of its own from zero, which are then added to the old ones."""
 
 import torch
 from torch import Tensor
@@ -11,21 +9,22 @@ from spacenet.methods.shared.masked import Masked
 
 
 class ConsolidatedOutputs(Masked):
-    """Rows of the output layer: those of the task being learned are the paper's tw, all others its cw, frozen."""
+    """Rows of the output layer: those of the current task are the paper's tw, all others its cw, which are frozen."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
         with torch.no_grad():
             for name in self.output_names():
-                self.values[name][task.classes.start :] = 0.0
-        self.freeze(self.free_numbers(task))
+                self.params[name][task.classes.start :] = 0.0
+        self.freeze_except(self.trainable_masks(task))
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self.freeze(self.free_numbers(task))
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self.freeze_except(self.trainable_masks(task))
 
-    def free_numbers(self, task: Task) -> dict[str, Tensor]:
-        """What the task may change: masks by name, where not all of a value is free."""
-        return self.free_outputs()
+    def trainable_masks(self, task: Task) -> dict[str, Tensor]:
+        """Masks for `freeze_except`: what the task may change."""
+        return self.task_output_masks()
 
     def forward(self, batch: Batch) -> Tensor:
         """The scores of the task's own classes: others do not take part in its training."""
@@ -38,9 +37,9 @@ class ConsolidatedOutputs(Masked):
         super().end_task(task)
         with torch.no_grad():
             for name in self.output_names():
-                mean_shift(self.values[name][task.classes.start :])
+                subtract_mean(self.params[name][task.classes.start :])
 
 
-def mean_shift(weights: Tensor) -> None:
-    """cw = tw − avg(tw), in place: tasks whose weights grew differently become comparable."""
+def subtract_mean(weights: Tensor) -> None:
+    """cw = tw − avg(tw), in place: makes tasks comparable whose weights grew to different sizes."""
     weights -= weights.mean()

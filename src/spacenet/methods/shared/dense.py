@@ -1,4 +1,4 @@
-"""What methods share that train one plain dense network of full width."""
+"""The base of methods that train one dense network of full width."""
 
 from collections.abc import Mapping
 
@@ -6,99 +6,124 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings
-from spacenet.space.blueprint import BATCH_STATS, CPU, Blueprint
+from spacenet.methods.base import Batch, LayerUsage, Method
+from spacenet.space.blueprint import BATCH_STATS, Params
 from spacenet.utils.seeding import generator
+from spacenet.utils.tensors import in_section, section
+
+PARAMS = "network/params"
 
 
 class DenseMethod(Method):
-    """Trains every weight on every task. Outputs appear with their classes."""
+    """Trains every weight on every task. Outputs are added with their classes."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.values: dict[str, nn.Parameter] = {}
+    def setup(self) -> None:
+        super().setup()
+        self.params: dict[str, nn.Parameter] = {}
         self.uses_batch_stats: dict[str, Tensor] = {}
+        """For each layer with batch norm, which units use the statistics of the batch in training."""
         self.build()
 
     def build(self) -> None:
-        """A new network without outputs, Glorot-uniform, biases at zero."""
+        """Create a new network without outputs: weights Glorot-uniform, biases zero."""
         rng = generator(self.seed, "init", self.tasks_learned)
         size = {layer.name: layer.size for layer in self.blueprint.layers}
         for link in self.blueprint.links:
             sources, targets = size[link.source], size[link.target]
-            self._set(link.name, link.initial((targets, sources), sources, targets, rng))
+            self.set_param(link.name, link.initial((targets, sources), sources, targets, rng))
         for layer in self.blueprint.layers:
             for key, value in layer.keys().items():
-                self._set(key, torch.full((layer.size,), value.initial), trained=value.trained)
+                self.set_param(key, torch.full((layer.size,), value.initial), trained=value.trained)
             if any(not value.trained for value in layer.unit_values):
-                # Empty: all units follow the batch's statistics.
+                # An empty mask stands for all units.
                 self.uses_batch_stats[layer.name + BATCH_STATS] = torch.zeros(0, dtype=torch.bool)
 
-    def _set(self, name: str, value: Tensor, trained: bool = True) -> None:
-        self.values[name] = nn.Parameter(value.to(self.device), requires_grad=trained)
+    def set_param(self, name: str, value: Tensor, trained: bool = True) -> None:
+        """Replace a parameter by a new one with this value, of any shape."""
+        self.params[name] = nn.Parameter(value.to(self.device), requires_grad=trained)
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        self.add_outputs(len(task.classes))
+        super().begin_task(task, data)
+        if count := self.new_outputs(task):
+            self.add_outputs(count)
+
+    def new_outputs(self, task: Task) -> int:
+        """How many outputs the network gets when a task begins."""
+        return len(task.classes)
 
     def add_outputs(self, count: int) -> None:
-        """Add untrained outputs; what the others compute does not change."""
+        """Add untrained outputs. The scores of the existing ones do not change."""
         output, rng = self.blueprint.output, generator(self.seed, "outputs", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target == output.name:
-                old = self.values[link.name].data.cpu()
+                old = self.params[link.name].data.cpu()
                 sources = old.shape[1]
                 new = link.initial((count, sources), sources, count, rng)
-                self._set(link.name, torch.cat([old, new]))
+                self.set_param(link.name, torch.cat([old, new]))
         for key in output.keys():
-            self._set(key, torch.cat([self.values[key].data.cpu(), torch.zeros(count)]))
+            self.set_param(key, torch.cat([self.params[key].data.cpu(), torch.zeros(count)]))
 
     def add_units(self, layer: str, count: int, purpose: str) -> None:
-        """Widen a hidden layer by untrained units; random numbers follow from the seed, task and purpose.
+        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers.
 
-        What they send is as untrained as what they receive: whoever must not hear them is not connected by a mask.
+        Their outgoing weights are untrained too; a method that must keep other units unaffected sets them to zero.
         """
         rng = generator(self.seed, purpose, self.tasks_learned)
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
                 if end == layer:
-                    old = self.values[link.name].data.cpu()
+                    old = self.params[link.name].data.cpu()
                     shape = [count if number == axis else size for number, size in enumerate(old.shape[:2])]
                     sources, targets = old.shape[1] + count * axis, old.shape[0] + count * (1 - axis)
                     new = link.initial((shape[0], shape[1]), sources, targets, rng)
-                    self._set(link.name, torch.cat([old, new], axis))
+                    self.set_param(link.name, torch.cat([old, new], axis))
         for each in self.blueprint.layers:
             for key, value in each.keys().items() if each.name == layer else ():
                 new = torch.full((count,), value.initial)
-                self._set(key, torch.cat([self.values[key].data.cpu(), new]), value.trained)
+                self.set_param(key, torch.cat([self.params[key].data.cpu(), new]), value.trained)
 
     def parameters(self) -> list[nn.Parameter]:
-        return [value for value in self.values.values() if value.requires_grad]
+        return [param for param in self.params.values() if param.requires_grad]
 
     def statistics(self) -> list[Tensor]:
-        return [value.data for value in self.values.values() if not value.requires_grad]
+        return [param.data for param in self.params.values() if not param.requires_grad]
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.values, **self.uses_batch_stats}, batch.x)
+        return self.blueprint.forward({**self.params, **self.uses_batch_stats}, batch.x)
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
-            return self.blueprint.forward(self.values, x)
+            return self.blueprint.forward(self.params, x)
 
-    def layers(self) -> list[LayerUsage]:
+    def copy_params(self) -> dict[str, Tensor]:
+        """A copy of the network's parameters as they are now."""
+        return {name: param.detach().clone() for name, param in self.params.items()}
+
+    def layer_usage(self) -> list[LayerUsage]:
         layers = []
         for layer in self.blueprint.layers[1:]:
-            into = [self.values[link.name] for link in self.blueprint.links if link.target == layer.name]
+            into = [self.params[link.name] for link in self.blueprint.links if link.target == layer.name]
             units = into[0].shape[0]
             connections = sum(weight.shape[0] * weight.shape[1] for weight in into)
             layers.append(LayerUsage(layer.name, units, used=units, reserved=0, unused=0, connections=connections))
         return layers
 
-    def network(self) -> dict[str, Tensor]:
-        return {f"values/{name}": value.detach() for name, value in self.values.items()}
+    def state(self) -> dict[str, Tensor]:
+        return super().state() | in_section(PARAMS, self.params_to_save())
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        for name, value in self.values.items():
-            self._set(name, tensors[f"values/{name}"].clone(), value.requires_grad)
+    def params_to_save(self) -> dict[str, Tensor]:
+        """The parameters as `state` holds them; `load_params` restores them."""
+        return {name: param.detach() for name, param in self.params.items()}
 
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        """The model holds the task's outputs already."""
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.load_params(section(state, PARAMS))
+
+    def load_params(self, params: Params) -> None:
+        """Restore what `params_to_save` returned. The order of `self.params` stays."""
+        for name, old in self.params.items():
+            self.set_param(name, params[name].clone(), old.requires_grad)
+
+    def load_section(self, state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+        """Copies of the tensors whose names begin with `prefix/`, on the method's device."""
+        return {name: tensor.to(self.device, copy=True) for name, tensor in section(state, prefix).items()}

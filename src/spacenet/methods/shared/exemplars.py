@@ -1,9 +1,11 @@
-"""What methods share that keep a fixed number of old samples, evenly divided between the classes seen."""
+"""The base of methods that keep a fixed number of old samples, evenly divided between the classes seen."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor
 
 from spacenet.data.stream import Stream, Task
@@ -16,29 +18,27 @@ from spacenet.methods.shared.dense import DenseMethod
 class ExemplarSettings(MethodSettings):
     """How many old samples are kept."""
 
-    memory_size: int = 2000
-    """Samples of earlier tasks that are kept in all, the same number for every class seen."""
-
-    def __post_init__(self) -> None:
-        if self.memory_size < 1:
-            raise SettingsError(f"memory-size: {self.memory_size} is not a number of samples (need 1 or more)")
+    memory_size: Annotated[int, Ge(1)] = 2000
+    """Samples of earlier tasks that are kept in total, the same number for every class seen."""
 
 
 class ExemplarMethod(DenseMethod):
-    """A dense network beside a memory of fixed size: each new class takes its share from those that have one."""
+    """A dense network and a memory of fixed size: with every new class, the other classes' shares become smaller."""
 
     Settings = ExemplarSettings
     settings: ExemplarSettings
 
     def check(self, stream: Stream) -> list[str]:
-        if self.settings.memory_size < len(stream.labels):
-            size, classes = self.settings.memory_size, len(stream.labels)
-            raise SettingsError(f"memory-size: {size} samples cannot be shared by the stream's {classes} classes")
-        return []
+        size, classes = self.settings.memory_size, len(stream.labels)
+        if size < classes:
+            raise SettingsError(
+                f"{size} samples cannot be shared by the stream's {classes} classes", setting="memory_size"
+            )
+        return super().check(stream)
 
     @abstractmethod
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
-        """Which samples of class `number` to keep, the dearest first: old classes lose their last ones."""
+        """Which samples of class `number` to keep, the most important first: the last ones are dropped later."""
 
     def end_task(self, task: Task) -> None:
         share = self.settings.memory_size // task.classes.stop

@@ -1,4 +1,4 @@
-"""A network that widens from task to task; each task's model is the part of it that was there when it was learned."""
+"""A network that grows with every task; a task's model consists of the units that existed when it was learned."""
 
 from collections.abc import Mapping
 
@@ -6,100 +6,104 @@ import torch
 from torch import Tensor
 
 from spacenet.data.stream import Task
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch
 from spacenet.methods.shared.masked import Masked
 from spacenet.methods.shared.task_models import TaskModels
-from spacenet.space.blueprint import CPU, Blueprint
+
+WIDTHS = "widths/"
 
 
 class GrowingMethod(TaskModels, Masked):
-    """New units stand behind those of earlier tasks, so a task's model is the front part of every layer."""
+    """New units are appended to those of earlier tasks, so a task's model is the first part of every layer."""
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
-        self.widths: dict[str, list[int]] = {layer.name: [] for layer in blueprint.hidden}
-        """For each hidden layer, how many units the model of each task learned has."""
+    def setup(self) -> None:
+        super().setup()
+        self.widths: dict[str, list[int]] = {layer.name: [] for layer in self.blueprint.hidden}
+        """For each hidden layer, the number of units in the model of each task learned."""
 
     def width(self, layer: str) -> int:
-        """Units that a layer has now."""
-        return self.into(layer)[0].shape[0]
+        """The number of units that a layer has now."""
+        return self.incoming_weights(layer)[0].shape[0]
 
     def pick_units(self, layer: str, which: Tensor) -> None:
-        """Let a hidden layer consist of these of its units, by number; one named twice is copied.
+        """Reduce a hidden layer to these units, by number; one that is listed twice is copied.
 
-        A copy receives and sends what the unit does, so whoever hears both hears it twice.
+        A copy has the incoming and outgoing weights of its original.
         """
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
                 if end == layer:
-                    self._set(link.name, self.values[link.name].data.cpu().index_select(axis, which))
+                    self.set_param(link.name, self.params[link.name].data.cpu().index_select(axis, which))
         for each in self.blueprint.hidden:
             for key, value in each.keys().items() if each.name == layer else ():
-                self._set(key, self.values[key].data.cpu()[which], value.trained)
+                self.set_param(key, self.params[key].data.cpu()[which], value.trained)
 
     def split_units(self, which: Mapping[str, Tensor], old: Mapping[str, Tensor]) -> None:
-        """Each of these old units stays behind with its old values; a copy goes on with the new ones.
+        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones.
 
-        The task's own units and outputs read the copy instead of the original, units of older tasks the original.
+        The task's own units and outputs read the copy, the units of older tasks the original.
         """
         copies = {name: self.width(name) for name in which}
         for name, units in which.items():
             self.pick_units(name, torch.cat([torch.arange(copies[name]), units]))
-        shared = {name: ends[-1] for name, ends in self.widths.items()}
+        shared = {name: widths[-1] for name, widths in self.widths.items()}
         shared[self.blueprint.output.name] = self.classes[-1].start
         for link in self.blueprint.links:
             if link.source in which:
-                weight = self.values[link.name].data
+                weight = self.params[link.name].data
                 weight[: shared[link.target], copies[link.source] :] = 0.0
                 weight[shared[link.target] :, which[link.source]] = 0.0
         for layer, units in which.items():
-            for name in self.values_of(layer):
-                value = self.values[name].data
-                value[units] = 0.0  # what it hears from newer units
-                front(value, old[name])[units] = old[name][units]
+            for name in self.param_names(layer):
+                param = self.params[name].data
+                param[units] = 0.0  # its weights from newer units
+                crop(param, old[name])[units] = old[name][units]
 
-    def into(self, layer: str) -> list[Tensor]:
+    def incoming_weights(self, layer: str) -> list[Tensor]:
         """The weights that lead into a layer."""
-        return [self.values[link.name].data for link in self.blueprint.links if link.target == layer]
+        return [self.params[link.name].data for link in self.blueprint.links if link.target == layer]
 
-    def values_of(self, layer: str) -> list[str]:
-        """The names of all that belongs to the units of a layer: what leads into them, and their own values."""
+    def param_names(self, layer: str) -> list[str]:
+        """The names of all parameters of a layer's units: their own, and their incoming weights."""
         keys = [key for each in self.blueprint.hidden if each.name == layer for key in each.keys()]
         return keys + [link.name for link in self.blueprint.links if link.target == layer]
 
-    def of_task(self, task: int) -> dict[str, Tensor]:
-        """The values of a task's model: all units up to its own, and the task's outputs alone."""
+    def task_params(self, task: int) -> dict[str, Tensor]:
+        """The parameters of a task's model: its units and those of earlier tasks, with the task's own outputs only."""
         classes, last = self.classes[task], task == self.tasks_learned
-        part = {name: slice(self.width(name) if last else ends[task]) for name, ends in self.widths.items()}
+        part = {name: slice(self.width(name) if last else widths[task]) for name, widths in self.widths.items()}
         part |= {self.blueprint.input.name: slice(None), self.blueprint.output.name: slice(classes.start, classes.stop)}
-        values = {key: self._now(key)[part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()}
-        return values | {
-            link.name: self._now(link.name)[part[link.target], part[link.source]] for link in self.blueprint.links
+        units = {
+            key: self.effective_param(key)[part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()
+        }
+        return units | {
+            link.name: self.effective_param(link.name)[part[link.target], part[link.source]]
+            for link in self.blueprint.links
         }
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.of_task(self.tasks_learned), **self.uses_batch_stats}, batch.x)
+        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
 
     def target(self, batch: Batch) -> Tensor:
         return batch.y - self.classes[-1].start
 
     def scores(self, x: Tensor, task: int) -> Tensor:
-        return self.blueprint.forward(self.of_task(task), x)
+        return self.blueprint.forward(self.task_params(task), x)
 
     def end_task(self, task: Task) -> None:
-        for name, ends in self.widths.items():
-            ends.append(self.width(name))
+        for name, widths in self.widths.items():
+            widths.append(self.width(name))
         super().end_task(task)
 
-    def extra(self) -> dict[str, Tensor]:
-        widths = {f"widths/{name}": torch.tensor(ends, dtype=torch.int32) for name, ends in self.widths.items()}
-        return super().extra() | widths
+    def state(self) -> dict[str, Tensor]:
+        widths = {WIDTHS + name: torch.tensor(widths, dtype=torch.int32) for name, widths in self.widths.items()}
+        return super().state() | widths
 
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        super().load_model(tensors)
-        self.widths = {name: tensors[f"widths/{name}"].tolist() for name in self.widths}
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.widths = {name: state[WIDTHS + name].tolist() for name in self.widths}
 
 
-def front(value: Tensor, old: Tensor) -> Tensor:
-    """The part of a value that was there when it had the size of the old one."""
-    return value[tuple(map(slice, old.shape))]
+def crop(param: Tensor, like: Tensor) -> Tensor:
+    """The first part of a parameter in every dimension, of the shape of another: what existed before it grew."""
+    return param[tuple(map(slice, like.shape))]

@@ -7,7 +7,7 @@ from spacenet.data.stream import Samples, Stream, Task
 
 
 class Memory:
-    """Kept samples, and where in the stream they came from, so that a checkpoint need not hold the images."""
+    """Kept samples and their positions in the stream, so that a checkpoint does not have to contain them."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Tensor] = {}
@@ -27,7 +27,7 @@ class Memory:
         self._samples[task.index] = train if rows is None else Samples(train.x[rows], train.y[rows])
 
     def trim(self, per_class: int) -> None:
-        """Let go of all but the first `per_class` samples of each class."""
+        """Drop all but the first `per_class` samples of each class."""
         for task, samples in self._samples.items():
             numbers = samples.y.unique().tolist()
             first = torch.cat([(samples.y == number).nonzero().flatten()[:per_class] for number in numbers])
@@ -35,16 +35,16 @@ class Memory:
             self._samples[task] = Samples(samples.x[first], samples.y[first])
 
     def samples(self) -> Samples:
-        """All that are kept; there must be some."""
+        """All kept samples; there must be at least one."""
         parts = list(self._samples.values())
         return Samples(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]))
 
     def concat(self, new: Samples) -> Samples:
-        """The new samples and all that are kept."""
+        """All kept samples, then the new ones."""
         parts = [*self._samples.values(), new]
         return new if len(parts) == 1 else Samples(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts]))
 
     def restore(self, stream: Stream, rows: dict[int, Tensor]) -> None:
-        """Take the kept samples from the stream again, in the order in which they came."""
+        """Take the kept samples from the stream again, in the order of their tasks."""
         for index in sorted(rows):
             self.keep(stream[index], rows[index])

@@ -1,48 +1,49 @@
-"""How much each value did for the fall of the loss on its way through a task: Synaptic Intelligence's measure."""
+"""How much each parameter contributed to the decrease of the loss during a task: Synaptic Intelligence's measure."""
 
 from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
-WAY, START = "way/", "start/"
+from spacenet.space.blueprint import Params
+from spacenet.utils.tensors import in_section, section
 
 
 class PathIntegral:
-    """Adds up −gradient × step for each value during a task (Zenke et al. 2017, eq. 3), in place."""
+    """Accumulates −gradient × step for each parameter during a task (Zenke et al. 2017, eq. 3)."""
 
     def __init__(self) -> None:
-        self.fall: dict[str, Tensor] = {}
-        """How far each number has brought the loss down so far (the paper's ω)."""
+        self.decrease: dict[str, Tensor] = {}
+        """How far each number has decreased the loss so far (the paper's ω)."""
         self.start: dict[str, Tensor] = {}
+        """The parameters at the beginning of the task."""
 
-    def begin(self, values: Mapping[str, Tensor]) -> None:
-        """A task begins with these values."""
-        self.start = {name: value.detach().clone() for name, value in values.items()}
-        self.fall = {name: torch.zeros_like(value) for name, value in self.start.items()}
+    def begin(self, params: Params) -> None:
+        """Begin a task with these parameters."""
+        self.start = {name: param.detach().clone() for name, param in params.items()}
+        self.decrease = {name: torch.zeros_like(param) for name, param in self.start.items()}
 
-    def follow(self, values: Mapping[str, Tensor], gradients: Mapping[str, Tensor], step: Callable[[], None]) -> None:
-        """Let the step happen, with the gradient of the data's loss that led to it."""
-        before = {name: values[name].detach().clone() for name in gradients}
+    def record(self, params: Params, gradients: Mapping[str, Tensor], step: Callable[[], None]) -> None:
+        """Call `step` and record what it changed; `gradients` are those of the data's loss."""
+        before = {name: params[name].detach().clone() for name in gradients}
         step()
         for name, gradient in gradients.items():
-            self.fall[name] -= gradient * (values[name].detach() - before[name])
+            self.decrease[name] -= gradient * (params[name].detach() - before[name])
 
-    def importance(self, values: Mapping[str, Tensor], damping: float) -> dict[str, Tensor]:
-        """What the task adds to the importance (eq. 5): the fall of the loss for the square of the way made."""
+    def importance(self, params: Params, damping: float) -> dict[str, Tensor]:
+        """What the task adds to the importance (eq. 5): the decrease of the loss over the squared total change."""
         return {
-            name: fall / ((values[name].detach() - self.start[name]).square() + damping)
-            for name, fall in self.fall.items()
+            name: decrease / ((params[name].detach() - self.start[name]).square() + damping)
+            for name, decrease in self.decrease.items()
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """What is needed to go on in the middle of a task."""
-        fall = {WAY + name: tensor for name, tensor in self.fall.items()}
-        return fall | {START + name: tensor for name, tensor in self.start.items()}
+        """What is needed to continue in the middle of a task."""
+        return in_section("decrease", self.decrease) | in_section("start", self.start)
 
     def load(self, tensors: Mapping[str, Tensor], device: torch.device) -> None:
-        """Take back what `tensors` gave."""
-        for prefix, target in ((WAY, self.fall), (START, self.start)):
-            for key, tensor in tensors.items():
-                if key.startswith(prefix):
-                    target[key.removeprefix(prefix)] = tensor.to(device, copy=True)
+        """Restore what `tensors` returned."""
+        self.decrease, self.start = (
+            {name: tensor.to(device, copy=True) for name, tensor in section(tensors, prefix).items()}
+            for prefix in ("decrease", "start")
+        )

@@ -1,44 +1,44 @@
-"""Gradients of single samples, as importances of weights are made of: the gradient of a batch would not do."""
+"""Gradients of single samples: the importance of weights is computed from them, not from the gradient of a batch."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
 from spacenet.data.stream import Samples
-from spacenet.space.blueprint import Blueprint
+from spacenet.space.blueprint import Blueprint, Params
 
 CHUNK = 25
-"""Samples at a time; each has as many numbers as the network."""
+"""Samples at a time. The gradient of each is as large as the network."""
 
 
-def some_samples(data: Samples, count: int, rng: torch.Generator) -> Samples:
-    """So many samples, or all there are."""
+def sample_subset(data: Samples, count: int, rng: torch.Generator) -> Samples:
+    """A random subset of `count` samples, or all of them if there are fewer."""
     rows = torch.randperm(len(data), generator=rng)[:count]
     return Samples(data.x[rows], data.y[rows])
 
 
-def mean_of_gradients(
+def mean_gradients(
     blueprint: Blueprint,
-    values: Mapping[str, Tensor],
+    params: Params,
     x: Tensor,
     y: Tensor,
     objective: Callable[[Tensor, Tensor], Tensor],
     measure: Callable[[Tensor], Tensor],
 ) -> dict[str, Tensor]:
-    """For each trained value: the mean over samples of what `measure` makes of a sample's gradient.
+    """The mean over samples of `measure(gradient)`, for each trained parameter.
 
-    `objective` gets a sample's scores and its y. Batch norm uses its stored statistics, so samples stay apart.
+    `objective` gets a sample's scores and its y. Batch norm uses its stored statistics, so samples are independent.
     """
-    trained = {name: value.detach() for name, value in values.items() if value.requires_grad}
-    fixed = {name: value.detach() for name, value in values.items() if name not in trained}
+    trained = {name: param.detach() for name, param in params.items() if param.requires_grad}
+    fixed = {name: param.detach() for name, param in params.items() if name not in trained}
 
     def of_sample(inner: dict[str, Tensor], one_x: Tensor, one_y: Tensor) -> Tensor:
         return objective(blueprint.forward({**inner, **fixed}, one_x.unsqueeze(0))[0], one_y)
 
     of_samples = vmap(grad(of_sample), in_dims=(None, 0, 0))
-    sums = {name: torch.zeros_like(value) for name, value in trained.items()}
+    sums = {name: torch.zeros_like(param) for name, param in trained.items()}
     for some_x, some_y in zip(x.split(CHUNK), y.split(CHUNK), strict=True):
         for name, gradient in of_samples(trained, some_x, some_y).items():
             sums[name] += measure(gradient).sum(0)

@@ -1,4 +1,4 @@
-"""What SpaceNet and its variants share: each task learns in a compact part of a network of fixed size.
+"""The base of SpaceNet and its variants: each task is learned in a compact part of a network of fixed size.
 
 The paper's Algorithm 1 is this file read from top to bottom: allocate → open the workspace → train (and rewire) →
 commit → reserve → pack.
@@ -16,12 +16,11 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, map_batches
 from spacenet.methods.shared.balance import Balance
-from spacenet.methods.shared.rotations import TurnedOutputs, check_turns, turned, turned_target
+from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
-from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
@@ -34,12 +33,13 @@ from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
-MOST_GROWTH = 1000
-"""So often units are added before a task; whatever is asked for has found its place long before."""
+MAX_GROWTH = 1000
+"""How often units are added before a task at most. Far more than any task needs."""
+BALANCE, HEAD = "balance", "rotated_head"
 
 
 class SparseMethod(Method):
-    """Learns each task with its own sparse connections; they stay where they were allocated."""
+    """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
     Settings = SparseSettings
@@ -50,46 +50,48 @@ class SparseMethod(Method):
         "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
     }
     keeps_classifiers = False
-    """Whether earlier tasks' classifiers stay connected while a task trains. The paper sets them aside."""
+    """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
     @property
     def needs_old_data(self) -> bool:
-        """Whether it can learn on only where all earlier tasks' data is at hand."""
+        """Whether learning another task requires the data of all earlier ones."""
         return False
 
-    def __init__(self, blueprint: Blueprint, settings: MethodSettings, seed: int, device: torch.device = CPU) -> None:
-        super().__init__(blueprint, settings, seed, device)
+    def setup(self) -> None:
+        super().setup()
+        settings, blueprint = self.settings, self.blueprint
         self.ledger = Ledger(blueprint)
-        self.plan = Plan.parse(self.settings.expand)
-        given = self.settings
-        fitting = default_budget(blueprint, given.expected_tasks, given.selected)
-        self.sizes = TaskBudget(
-            given.selected or fitting.selected,
-            given.reserved or fitting.reserved,
-            given.connections or fitting.connections,
+        self.plan = Plan.parse(settings.expand)
+        default = default_budget(blueprint, settings.expected_tasks, settings.selected)
+        self.task_budget = TaskBudget(
+            settings.selected or default.selected,
+            settings.reserved or default.reserved,
+            settings.connections or default.connections,
         )
-        """What a task selects and reserves, and its connections; as given, or as it suits the network."""
+        """What a task selects and reserves, and its connections: as given, or following from the network's size."""
         self.first_task_budget = TaskBudget(
-            given.first_selected or self.sizes.selected,
-            given.first_reserved or self.sizes.reserved,
-            given.first_connections or self.sizes.connections,
+            settings.first_selected or self.task_budget.selected,
+            settings.first_reserved or self.task_budget.reserved,
+            settings.first_connections or self.task_budget.connections,
         )
-        self.balance = Balance(given.balance)
+        self.balance = Balance(settings.balance)
         self.workspace: Workspace | None = None
-        self.turned: TurnedOutputs | None = None
+        self.rotated_head: RotatedHead | None = None
         self.precomputed: Mapping[str, Tensor] = {}
         self.first_output = 0
+        self._saved_task: Mapping[str, Tensor] = {}
+        """What `load_state` found of an unfinished task, for `resume_task`."""
         self._pack: Pack | None = None
         self._predictor: Pack | None = None
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
-        """What a task of so many classes asks of the space; unless it is said, the first is the one in an empty one."""
+        """What a task with this number of classes requires; by default, a task in an empty network is the first."""
         held = ledger or self.ledger
         first = not any(map(len, held.connections.values())) if first is None else first
-        return (self.first_task_budget if first else self.sizes).resolve(held, classes)
+        return (self.first_task_budget if first else self.task_budget).resolve(held, classes)
 
     def space_left(self, classes: int) -> int:
-        """How many more tasks of so many classes fit without growing, at most `forecast.LIMIT`."""
+        """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
         rng = generator(self.seed, "forecast", self.tasks_learned)
         return tasks_left(
             self.ledger,
@@ -105,7 +107,7 @@ class SparseMethod(Method):
         for task in stream:
             check(self.ledger, self.budget(len(task.classes), first=task.index == 0), len(task.classes))
         self.check_inputs(stream.input_shape)
-        fit = self._fitting(len(stream[0].classes))
+        fit = self._tasks_that_fit(len(stream[0].classes))
         grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
         if fit is not None and fit < len(stream) and not grows:
             return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
@@ -114,129 +116,140 @@ class SparseMethod(Method):
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         """Raise `SettingsError` if the settings cannot work on samples of this shape."""
         if self.settings.rotations != "none":
-            check_turns(shape)
+            check_rotatable(shape)
 
-    def _fitting(self, classes: int) -> int | None:
-        """How many tasks the units allow; None where units never run out."""
-        if self.first_task_budget != self.sizes:
+    def _tasks_that_fit(self, classes: int) -> int | None:
+        """How many tasks there are units for; None where units never run out."""
+        if self.first_task_budget != self.task_budget:
             return self.space_left(classes)
         budget = self.budget(classes)
-        if 0 in self.sizes.selected:  # whatever is free, as long as there is enough to reserve
+        if 0 in self.task_budget.selected:  # all free units, as long as there are enough to reserve
             budget = replace(budget, selected={name: max(1, count) for name, count in budget.reserved.items()})
         return tasks_that_fit(self.ledger, budget)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.plan.carry_out(self.ledger, task.index)
-        selection, new = self.allocation(task)
+        selection, new = self.allocate(task)  # first, because it may raise SpaceFull
+        super().begin_task(task, data)
         self.ledger.grow(self.blueprint.output.name, len(task.classes))
-        self._enter(Workspace(self.ledger, selection, new, **self._form(task, data)), task, data)
+        self.open_workspace(Workspace(self.ledger, selection, new, **self._workspace_options(task, data)), task, data)
 
-    def allocation(self, task: Task) -> tuple[Units, dict[str, Connections]]:
-        """Algorithm 2. Nothing is entered into the ledger before all of it fits."""
+    def allocate(self, task: Task) -> tuple[Units, dict[str, Connections]]:
+        """Algorithm 2: the task's units and connections. The ledger does not hold them before the task ends."""
         budget = self.budget(len(task.classes))
-        for _ in range(MOST_GROWTH):
+        for _ in range(MAX_GROWTH):
             try:
-                return self._lay_out(task, budget)
+                return self._allocate(task, budget)
             except SpaceFull as full:
                 if not self.plan.auto:
                     raise
-                # As many units as a task makes its own: what the task before took away comes back.
+                # As many units as a task reserves: this makes up for what the task before took.
                 self.ledger.grow(full.layer, max(1, budget.reserved[full.layer]))
-                # Where all free units are selected, the new ones are too; connections must not become more with them.
+                # Where all free units are selected, the new ones are too; the number of connections stays.
                 budget = replace(budget, selected=self.budget(len(task.classes)).selected)
-        return self._lay_out(task, budget)
+        return self._allocate(task, budget)
 
-    def _lay_out(self, task: Task, budget: ResolvedBudget) -> tuple[Units, dict[str, Connections]]:
+    def _allocate(self, task: Task, budget: ResolvedBudget) -> tuple[Units, dict[str, Connections]]:
         rng = generator(self.seed, "allocate", task.index)
         selection = select(self.ledger, budget, torch.tensor(task.classes), rng, self.settings.unused_first)
         return selection, allocate(self.ledger, budget, selection, task.index, rng)
 
-    def _form(self, task: Task, data: Samples) -> dict[str, Any]:
-        """What a workspace needs to know besides the task's units and connections."""
+    def _workspace_options(self, task: Task, data: Samples) -> dict[str, Any]:
+        """The arguments of a workspace besides the task's units and connections."""
         return {
             "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
             "masked_dense": self.settings.masked_dense,
-            # The activations of constant feature maps for all samples would fill the memory.
-            "fixed": data.fixed and not self.blueprint.convolves and not self._turns(task),
+            # The activations of constant feature maps for all samples would not fit into memory.
+            "fixed": not data.augmented and not self.blueprint.convolves and not self._rotates(task),
             "device": self.device,
         }
 
-    def _turns(self, task: Task) -> bool:
+    def _rotates(self, task: Task) -> bool:
         return self.settings.rotations == "all" or (self.settings.rotations == "first" and task.index == 0)
 
-    def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
+    def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
+        """Start training in a workspace. Called when a task begins, and when it is resumed."""
         self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precompute(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
-        if self._turns(task):
-            check_turns(tuple(data.x.shape[1:]))
+        if self._rotates(task):
+            check_rotatable(tuple(data.x.shape[1:]))
             rng = generator(self.seed, "rotations", task.index)
             sources = workspace.sizes[self.blueprint.classifier.source]
-            self.turned = TurnedOutputs(sources, len(outputs), rng, self.device)
+            self.rotated_head = RotatedHead(sources, len(outputs), rng, self.device)
+
+    def active_workspace(self) -> Workspace:
+        """The workspace of the task that is being learned."""
+        assert self.workspace is not None, "no task is being learned"
+        return self.workspace
 
     def parameters(self) -> list[nn.Parameter]:
-        return [*self._at_work().parameters(), *(self.turned.parameters() if self.turned else ())]
+        return [*self.active_workspace().parameters(), *(self.rotated_head.parameters() if self.rotated_head else ())]
 
     def statistics(self) -> list[Tensor]:
-        return list(self._at_work().statistics.values())
+        return list(self.active_workspace().statistics.values())
 
     def forward(self, batch: Batch) -> Tensor:
-        if self.turned is not None:
-            return self._forward_turned(turned(batch.x), self.turned)
-        precomputed = {name: precomputed.index_select(0, batch.rows) for name, precomputed in self.precomputed.items()}
-        return self._at_work()(batch.x, precomputed)
+        if self.rotated_head is not None:
+            return self._forward_rotated(rotate_batch(batch.x), self.rotated_head)
+        precomputed = {name: inputs.index_select(0, batch.rows) for name, inputs in self.precomputed.items()}
+        return self.active_workspace()(batch.x, precomputed)
 
-    def _forward_turned(self, x: Tensor, outputs: TurnedOutputs) -> Tensor:
-        last: dict[str, Tensor] = {}
-        upright = self._at_work()(x, {}, hook=last.__setitem__)
-        return torch.cat([upright, outputs(last[self.blueprint.classifier.name])], 1)
+    def _forward_rotated(self, x: Tensor, head: RotatedHead) -> Tensor:
+        entering: dict[str, Tensor] = {}
+        upright = self.active_workspace()(x, {}, hook=entering.__setitem__)
+        return torch.cat([upright, head(entering[self.blueprint.classifier.name])], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
-        if self.turned is None:
+        if self.rotated_head is None:
             return target
-        return turned_target(target, len(self._at_work().units[self.blueprint.output.name]))
+        return rotate_targets(target, len(self.active_workspace().units[self.blueprint.output.name]))
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Cross-entropy over the task's outputs and the silent ones: n scores of 0 weigh as much as one of log n."""
+        """Cross-entropy over the task's outputs and the phantom classes: n scores of 0 equal one score of log n."""
         if self.settings.phantom_classes:
             output = F.pad(output, (0, 1), value=math.log(self.settings.phantom_classes))
         return F.cross_entropy(output, self.target(batch), label_smoothing=self.settings.label_smoothing)
 
     def step(self, optimizer: Optimizer) -> None:
-        self._at_work().step(optimizer)
+        self.active_workspace().step(optimizer)
 
     def end_task(self, task: Task) -> None:
-        workspace = self._at_work()
+        workspace = self.active_workspace()
         workspace.commit(task.index)
         importance = {p.name: workspace.importance(p.name) for p in self.blueprint.hidden}
         budget = self.budget(len(task.classes), first=task.index == 0)
         reserve(self.ledger, task.index, workspace.selection, importance, budget.reserved)
-        self.workspace, self.turned, self.precomputed = None, None, {}
-        self._changed()
+        self.workspace, self.rotated_head, self.precomputed = None, None, {}
+        self.invalidate()
         super().end_task(task)
         if self.settings.balance == "logits":
-            scores = map_batches(self.packed(), task.train.x, self.device)
-            self.balance.note(
+            scores = map_batches(self.pack(), task.train.x, self.device)
+            self.balance.record(
                 scores[:, task.classes.start : task.classes.stop], task.train.y.cpu() - task.classes.start
             )
 
-    def _changed(self) -> None:
-        """What was packed is no longer what the ledger holds."""
+    def invalidate(self) -> None:
+        """Pack the network anew before the next prediction, because the ledger has changed."""
         self._pack, self._predictor = None, None
 
-    def packed(self) -> Pack:
-        """The network, ready to compute."""
+    def pack(self) -> Pack:
+        """The network in compact form, ready to predict."""
         if self._pack is None:
             self._pack = pack(self.ledger, self.device)
         return self._pack
 
+    def use_pack(self, network: Pack) -> None:
+        """Predict with this form of the network until it changes."""
+        self._pack, self._predictor = network, None
+
     def predictor(self) -> Pack:
-        """All that is needed to predict."""
-        network = self.packed()
+        """Everything that is needed to predict."""
+        network = self.pack()
         classifier = network.params[self.blueprint.classifier.name]
         tasks = self.classes[: self.tasks_learned]
-        return self.balance.applied(network, classifier, tasks)
+        return self.balance.apply(network, classifier, tasks)
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -244,13 +257,13 @@ class SparseMethod(Method):
         return self._predictor(x)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
-        packed, sources = self.packed(), {link.name: link.source for link in self.blueprint.links}
+        packed, sources = self.pack(), {link.name: link.source for link in self.blueprint.links}
         found: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
             name = sources[link]
             if name != self.blueprint.input.name and name not in found:
-                each = h.reshape(*h.shape[:2], -1).mean(2).cpu()  # a feature map answers with its mean
+                each = h.reshape(*h.shape[:2], -1).mean(2).cpu()  # the mean of a feature map
                 units = packed.units[name]
                 found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
 
@@ -258,7 +271,7 @@ class SparseMethod(Method):
             packed.forward(packed.params, x, hook)
         return found
 
-    def layers(self) -> list[LayerUsage]:
+    def layer_usage(self) -> list[LayerUsage]:
         layers = []
         for layer in self.blueprint.layers[1:]:
             name, used = layer.name, self.ledger.used(layer.name)
@@ -275,37 +288,38 @@ class SparseMethod(Method):
             )
         return layers
 
-    def network(self) -> dict[str, Tensor]:
-        return self.ledger.tensors()
+    def state(self) -> dict[str, Tensor]:
+        state = super().state() | in_section("network", self.ledger.tensors())
+        state |= in_section(BALANCE, self.balance.tensors())
+        return state | in_section("task", self._task_tensors() if self.workspace else self._saved_task)
 
-    def extra(self) -> dict[str, Tensor]:
-        return in_section("balance", self.balance.tensors())
+    def _task_tensors(self) -> dict[str, Tensor]:
+        head = in_section(HEAD, self.rotated_head.tensors()) if self.rotated_head else {}
+        return self.active_workspace().state(self.tasks_learned) | head
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.ledger.load(section(state, "network"))
+        self.balance.load(section(state, BALANCE))
+        self._saved_task = section(state, "task")
+        self.workspace, self.rotated_head, self.precomputed = None, None, {}
+        self.invalidate()
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        saved, self._saved_task = self._saved_task, {}
+        self.open_workspace(Workspace.reopen(self.ledger, saved, **self._workspace_options(task, data)), task, data)
+        if self.rotated_head is not None:
+            self.rotated_head.load(section(saved, HEAD))
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        self.balance.check(section(extra, "balance"), len(self.classes))
-        rest = {name: tensor for name, tensor in extra.items() if not name.startswith("balance/")}
+        self.balance.check(section(extra, BALANCE), len(self.classes))
+        rest = {name: tensor for name, tensor in extra.items() if not name.startswith(BALANCE + "/")}
         super().check_extra(rest, input_shape)
-
-    def load_model(self, tensors: Mapping[str, Tensor]) -> None:
-        self.ledger.load(tensors)
-        self.balance.load(section(tensors, "balance"))
-        self._changed()
-
-    def task_state(self) -> dict[str, Tensor]:
-        return {**self._at_work().state(self.tasks_learned), **(self.turned.tensors() if self.turned else {})}
-
-    def resume_task(self, task: Task, data: Samples, tensors: Mapping[str, Tensor]) -> None:
-        self._enter(Workspace.reopen(self.ledger, tensors, **self._form(task, data)), task, data)
-        if self.turned is not None:
-            self.turned.load(tensors)
-
-    def _at_work(self) -> Workspace:
-        assert self.workspace is not None, "no task is being learned"
-        return self.workspace
 
 
 class AdaptiveMethod(SparseMethod):
-    """Adaptive sparse training: after every epoch but a task's last, connections move to where they matter."""
+    """Adaptive sparse training: after every epoch but a task's last, connections move to more important places."""
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
@@ -316,8 +330,8 @@ class AdaptiveMethod(SparseMethod):
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         if not last:
-            self._at_work().rewire(self.settings.rewire_fraction, optimizer)
+            self.active_workspace().rewire(self.settings.rewire_fraction, optimizer)
 
-    def epoch_notes(self) -> dict[str, float]:
-        """How many of the task's connections are no longer where they were laid at first, as a part of all."""
-        return {"moved": self._at_work().moved_fraction()}
+    def epoch_metrics(self) -> dict[str, float]:
+        """The fraction of the task's connections that have moved since they were allocated."""
+        return {"moved": self.active_workspace().moved_fraction()}

@@ -1,4 +1,4 @@
-"""Weights that are exactly zero: how they become so, and what is connected without them."""
+"""Weights that are exactly zero: how they become zero, and which units the others connect."""
 
 import torch
 from torch import Tensor
@@ -7,17 +7,17 @@ from spacenet.space.blueprint import Blueprint, Params
 
 
 def connections(weight: Tensor) -> Tensor:
-    """Which units are connected, (targets, sources): those between which a weight is not zero."""
+    """Which units are connected by a weight that is not zero, (targets, sources)."""
     return weight.detach().reshape(*weight.shape[:2], -1).any(2).cpu()
 
 
-def reached(blueprint: Blueprint, values: Params, outputs: Tensor) -> dict[str, Tensor]:
-    """In each layer, the units from which connections lead to these outputs, over any way."""
-    connected = {link.name: connections(values[link.name]) for link in blueprint.links}
+def find_units(blueprint: Blueprint, params: Params, outputs: Tensor) -> dict[str, Tensor]:
+    """In each layer, the units that these outputs depend on, directly or through other units."""
+    connected = {link.name: connections(params[link.name]) for link in blueprint.links}
     found = {link.source: torch.zeros(connected[link.name].shape[1], dtype=torch.bool) for link in blueprint.links}
     found[blueprint.output.name] = outputs
     before, now = -1, 0
-    while before < now:  # once from back to front is enough, but for streams that blocks read and write
+    while before < now:  # one backward pass suffices, except for residual streams, which blocks read and write
         for link in reversed(blueprint.links):
             found[link.source] |= connected[link.name][found[link.target]].any(0)
         before, now = now, sum(int(units.sum()) for units in found.values())
@@ -25,7 +25,7 @@ def reached(blueprint: Blueprint, values: Params, outputs: Tensor) -> dict[str, 
 
 
 def shrink_groups(parts: list[Tensor], threshold: float) -> None:
-    """The proximal step of a group's norm: row i of all parts together is one group."""
+    """The proximal step of the group norm, in place: row i of all parts together is one group."""
     norm = torch.stack([part.flatten(1).square().sum(1) for part in parts]).sum(0).sqrt()
     factor = (1 - threshold / norm.clamp_min(1e-12)).clamp_min(0.0)
     for part in parts:

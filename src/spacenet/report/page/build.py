@@ -1,57 +1,284 @@
-"""From folders to a page: which kind it becomes, and where it goes."""
+"""Pages of runs and comparisons, from data in memory or from folders."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
 
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.run import load_config
-from spacenet.report.comparison_data import load_comparison, runs_in
-from spacenet.report.page.comparison_page import comparison_page
-from spacenet.report.page.page import Page
-from spacenet.report.page.run_page import run_page
-from spacenet.report.run_data import RunFacts, load_run
+from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
+from spacenet.experiments.comparison import ComparisonData, Failure
+from spacenet.experiments.folders import load_comparison, runs_in
+from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
+from spacenet.model.file import to_bytes
+from spacenet.report.page.cli_command import run_command
+from spacenet.report.page.page import Command, Figure, Metric, Page, Section
+from spacenet.report.plots.collect import (
+    accuracy_plots,
+    capacity_plots,
+    class_memory_plots,
+    comparison_plots,
+    confusion_plots,
+)
+from spacenet.report.plots.plot import Plot
+from spacenet.report.table import Table
+from spacenet.report.tables import (
+    class_memory_text,
+    comparison_table,
+    confusion_table,
+    layers_table,
+    matrix_table,
+    seeds_table,
+    seeds_text,
+)
+from spacenet.utils.files import save_bytes
+from spacenet.utils.text import format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-COMPARISON = "comparison.json"
+MAX_COLUMNS = 12
+"""Wider tables are left out."""
+WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
+"""Of these sections, the settings that matter to a method without a network."""
 
 
-def build_page(folders: Sequence[Path], beside: Path | None = None, failures: Sequence[str] | None = None) -> Page:
-    """The page of a run, of its seeds, or of a comparison, whichever the folders hold.
+def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: Sequence[Failure] = ()) -> Page:
+    """The page of a run, or of the same run with several seeds: metrics of all, plots of the first.
 
-    `failures` are those of a comparison that is just ending; otherwise what it noted is read.
+    beside     another run, to compare its inputs with
+    failures   seeds that are missing
     """
-    runs = dict.fromkeys(run.resolve() for folder in folders for run in runs_in(folder))
-    configs = {run: load_config(run) for run in runs}
-    methods = {config.method: config for config in configs.values()}
-    if len(methods) == 1 and len(folders) == 1:
-        loaded, missing = _loaded(sorted(runs, key=lambda run: configs[run].seed))
-        return run_page(loaded, load_run(beside) if beside else None, missing)
-    if beside is not None:
-        raise SettingsError("beside: this goes with one run; a comparison shows its methods side by side anyway")
-    return comparison_page(load_comparison(folders), methods, _failures(folders) if failures is None else failures)
+    runs = [run for run in runs if run.metrics["tasks_learned"]]
+    if not runs:
+        raise RunError("no task was learned, there is nothing to report")
+    first = runs[0]
+    layers = layers_table(first) if first.metrics["layers"] else None
+    several = [f"The plots show seed {first.config.model.seed}."] if len(runs) > 1 else []
+    sections = [
+        Section(
+            "Accuracy",
+            [seeds_table(runs)] if several else [],
+            several,
+            _figures(accuracy_plots(first), {"accuracy-matrix": matrix_table(first)}),
+        ),
+        Section("Confusion", figures=_figures(confusion_plots(first), {"class-confusion": confusion_table(first)})),
+        _class_statistics_section(first),
+        Section("Network capacity", figures=_figures(capacity_plots(first, beside), {"capacity-map": layers})),
+        _reproduce_section(runs),
+    ]
+    title = f"{first.config.model.method} on {first.config.stream.name}, {_seeds(runs)}"
+    return Page(title, _lead(first), sections, _notices(runs, failures), run_metrics(runs), _footer(runs))
 
 
-def usual_place(folders: Sequence[Path]) -> Path:
-    """Where the page goes: into the folder that it is about; of several, none is."""
+def comparison_page(data: ComparisonData) -> Page:
+    """The page of a comparison."""
+    count = len(data.rows)
+    methods = ", ".join(data.runs) if count <= 4 else f"{count} methods compared"
+    lead = (
+        f"{plural(count, 'method')} on the same {plural(len(data.labels), 'task')} with "
+        f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. "
+        "The task of a sample is not given (class-incremental)."
+    )
+    return Page(
+        f"{data.stream}: {methods}",
+        lead,
+        [
+            Section("Results", [comparison_table(data)]),
+            Section("Plots", figures=[Figure(plot) for plot in comparison_plots(data)]),
+            _reproduce_comparison_section(data),
+        ],
+        [f"Left out: {failure}" for failure in data.failures],
+        footer=_made_by(next(iter(data.runs.values()))[0]) + ".",
+    )
+
+
+def page_from_folders(folders: Sequence[Path], beside: Path | None = None) -> Page:
+    """The page of a run, of its seeds, or of a comparison, depending on what the folders hold."""
+    places = dict.fromkeys(run.resolve() for folder in folders for run in runs_in(folder))
+    configs = {place: load_config(place).model for place in places}
+    if len({config.method for config in configs.values()}) > 1 or len(folders) > 1:
+        if beside is not None:
+            raise SettingsError("goes with one run; a comparison shows all its methods anyway", setting="beside")
+        return comparison_page(load_comparison(folders))
+    runs: list[RunData] = []
+    failures: list[Failure] = []
+    for place in sorted(places, key=lambda place: configs[place].seed):
+        try:
+            runs.append(load_run(place))
+        except RunError as error:
+            failures.append(Failure(configs[place].method, configs[place].seed, error.message))
+            if len(places) == 1:
+                raise
+    if not runs:
+        raise RunError(f"{folders[0]}: no run is finished, there is nothing to report")
+    return run_page(runs, load_run(beside) if beside else None, failures)
+
+
+def default_page_path(folders: Sequence[Path]) -> Path:
+    """Where the page goes: into the folder that it is about; if there are several, into the current one."""
     return folders[0] / PAGE if len(folders) == 1 else Path(PAGE)
 
 
-def _loaded(runs: Sequence[Path]) -> tuple[list[RunFacts], list[str]]:
-    """The seeds that can be shown, and why others cannot; if none can, that is an error."""
-    loaded: list[RunFacts] = []
-    errors: list[RunError] = []
+def save_page(page: Page, path: Path) -> None:
+    """Write the page. Characters that are not valid Unicode, as file names may have, become question marks."""
+    save_bytes(path, page.to_html().encode("utf-8", "replace"))
+
+
+def save_figures(page: Page, folder: Path) -> list[Path]:
+    """Write every plot of a page as SVG and PNG files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [path for plot in page.plots for path in plot.save(folder)]
+
+
+def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
+    """The numbers at the top: of one run, or mean ± standard deviation."""
+    metrics, memory = [run.metrics for run in runs], runs[0].analysis.class_memory
+
+    def metric(name: str, meaning: str, key: str, form: Callable[[float], str], unit: str = "") -> Metric:
+        return _metric(name, meaning, [float(each[key]) for each in metrics], form, unit)
+
+    percent = "{:.1f}".format
+    stored = plural(max(each["images_kept"] for each in metrics), "stored sample")
+    per_class = f" and {memory.floats:,} values per class" if memory else ""
+    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
+    found = [
+        metric("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", "acc", percent, " %"),
+        metric("Task-incremental ACC", "if only the task's own classes compete", "task_il_acc", percent, " %"),
+        metric("BWT", "percentage points by which earlier tasks changed since they were learned", "bwt", _signed),
+        metric("Forgetting", "percentage points that earlier tasks lost from their best", "forgetting", percent),
+    ]
+    if metrics[0]["layers"]:
+        found.append(metric("Connections", "in the whole network", "connections", "{:,.0f}".format))
+    if len(sizes) == len(runs):
+        found.append(_metric("Model file", "size of the file", sizes, format_bytes))
+    found.append(metric("Memory", f"kept between tasks, with {stored}{per_class}", "bytes_kept", format_bytes))
+    per_seed = " per seed" if len(runs) > 1 else ""
+    found.append(metric("Time", f"for training and evaluation{per_seed}", "seconds", format_seconds))
+    return found
+
+
+def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str = "") -> Metric:
+    std = stdev(values) if len(values) > 1 else 0.0
+    return Metric(name, form(mean(values)) + unit, meaning, form(std).lstrip("+") if std else "")
+
+
+def _model_bytes(run: RunData) -> int | None:
+    """The size of the run's model file, or of the one that its model would make."""
+    if run.folder is not None and (run.folder / MODEL).is_file():
+        return (run.folder / MODEL).stat().st_size
+    return len(to_bytes(run.model)) if run.model is not None else None
+
+
+def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
+    found = []
     for run in runs:
-        try:
-            loaded.append(load_run(run))
-        except RunError as error:
-            errors.append(error)
-    if not loaded:
-        raise errors[0]
-    return loaded, list(map(str, errors))
+        seed = f"Seed {run.config.model.seed}: " if len(runs) > 1 else ""
+        if run.metrics["stopped"]:
+            done = f"{run.metrics['tasks_learned']} of {plural(len(run.metrics['matrix'][0]), 'task')}"
+            found.append(f"{seed}Stopped early, after {done}: {run.metrics['stopped']}")
+        found += [f"{seed}Warning: {warning}" for warning in run.metrics["warnings"]]
+    return [*found, *(f"Left out: {failure}" for failure in failures)]
 
 
-def _failures(folders: Sequence[Path]) -> list[str]:
-    """Who took no part, where a comparison noted it."""
-    notes = [folder / COMPARISON for folder in folders if (folder / COMPARISON).is_file()]
-    return [str(reason) for note in notes for reason in json.loads(note.read_text(encoding="utf-8"))["failures"]]
+def _lead(run: RunData) -> str:
+    tasks = run.labels
+    how = f"with the network {run.config.model.net.name}" if run.metrics["layers"] else "without a network"
+    return (
+        f"{plural(sum(map(len, tasks)), 'class', 'es')} in {plural(len(tasks), 'task')}, learned in sequence {how}. "
+        "The task of a sample is not given (class-incremental)."
+    )
+
+
+def _class_statistics_section(run: RunData) -> Section:
+    """What is kept of each class, and how the accuracy depends on it."""
+    memory, points = run.analysis.class_memory, run.analysis.truncated
+    if memory is None:
+        return Section("Class statistics")
+    besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
+    notes, plots = [f"{besides} {class_memory_text(memory)}."], class_memory_plots(run)
+    if plots and not run.config.stream.validation:
+        notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
+    confusion = run.analysis.confusion
+    if plots and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
+        notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task were used for the curve.")
+    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
+    table = Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
+    return Section("Class statistics", notes=notes, figures=[Figure(plot, table) for plot in plots])
+
+
+def _reproduce_section(runs: Sequence[RunData]) -> Section:
+    first = runs[0]
+    config, metrics = first.config, first.metrics
+    made_with = [
+        ["seeds" if runs[1:] else "seed", ", ".join(str(run.config.model.seed) for run in runs)],
+        ["hardware", metrics["hardware"]],
+        *([name, version] for name, version in metrics["versions"].items()),
+    ]
+    line = run_command(config, len(runs))
+    commands = [Command("Repeat the run:", line)] if line else []
+    commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
+    tables = [
+        Table("Made with", [], made_with, "ll"),
+        Table("Settings", ["setting", "section", "value"], _settings(first), "lll"),
+    ]
+    return Section("How to reproduce it", tables, commands=commands, files=[(CONFIG, config.to_toml())])
+
+
+def _reproduce_comparison_section(data: ComparisonData) -> Section:
+    lines, files = [], []
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for method, runs in data.runs.items():
+        first = runs[0]
+        line = run_command(first.config, len(runs))
+        lines += [line] if line else []
+        files.append((f"{CONFIG} of {method}", first.config.to_toml()))
+        versions = ", ".join(f"{name} {version}" for name, version in first.metrics["versions"].items())
+        seeds = ", ".join(str(run.config.model.seed) for run in runs)
+        groups.setdefault((seeds, first.metrics["hardware"], versions), []).append(method)
+    rows = [[", ".join(methods), *how] for how, methods in groups.items()]
+    made_with = Table("Made with", ["methods", "seeds", "hardware", "versions"], rows, "llll")
+    commands = [Command("Repeat the runs, one line per method:", "\n".join(lines))] if lines else []
+    return Section("How to reproduce it", [made_with], commands=commands, files=files)
+
+
+def _settings(run: RunData) -> list[list[str]]:
+    """Name, section and value of all settings that the method uses."""
+    plain, relevant = run.config.to_plain(), {} if run.metrics["layers"] else WITHOUT_NETWORK
+    return [
+        [name.replace("_", " "), section, _setting_text(value)]
+        for section in ("stream", "method", "net", "training", "preprocessing")
+        for name, value in plain[section].items()
+        if section not in relevant or name in relevant[section]
+    ]
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_setting_text, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _figures(plots: Sequence[Plot], tables: Mapping[str, Table | None]) -> list[Figure]:
+    """The plots, each with the table of its name unless that is too wide."""
+    small = {name: table for name, table in tables.items() if table and len(table.columns) <= MAX_COLUMNS + 1}
+    return [Figure(plot, small.get(plot.name)) for plot in plots]
+
+
+def _seeds(runs: Sequence[RunData]) -> str:
+    return seeds_text([run.config.model.seed for run in runs])
+
+
+def _made_by(run: RunData) -> str:
+    return f"Made by spacenet {run.metrics['versions']['spacenet']}"
+
+
+def _footer(runs: Sequence[RunData]) -> str:
+    folder = runs[0].folder
+    if folder is None:
+        return f"{_made_by(runs[0])}."
+    return f"{_made_by(runs[0])} from the {f'runs in {folder.parent}' if len(runs) > 1 else f'run in {folder}'}."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")

@@ -1,57 +1,55 @@
-"""The line that repeats a run: `spacenet run …` with what differs from the preset, and nothing else."""
+"""The command line that repeats a run: `spacenet run …` with the settings that differ from the preset."""
 
 import dataclasses
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from spacenet.config.presets import BENCHMARKS, preset
+from spacenet.config.presets import preset_config, preset_names
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import NPZ
-
-SECTIONS = ("data", "net", "training", "options")
+from spacenet.registry import STREAMS
 
 
-def run_command(config: RunConfig, seeds: int = 1) -> str:
-    """The shortest such line, over the experiments that the stream has presets for."""
-    first, *others = BENCHMARKS.get(config.stream, {"": None})
-    lines = [_arguments(config, None if preset_name == first else preset_name) for preset_name in (first, *others)]
+def run_command(config: RunConfig, seeds: int = 1) -> str | None:
+    """The shortest such line over the stream's presets; None if the data was given in Python."""
+    if config.stream.npz is None and config.stream.name not in STREAMS:
+        return None
+    _, *others = preset_names(config.stream.name)
+    # A preset that is named like the network is chosen by --preset, so that it does not matter what --net alone does.
+    presets = others if config.model.net.name in others else [None, *others]
+    lines = [_arguments(config, preset) for preset in presets]
     more = ["--seeds", str(seeds)] if seeds > 1 else []
     return shlex.join(["spacenet", "run", *min(lines, key=len), *more])
 
 
-def _arguments(config: RunConfig, preset_name: str | None) -> list[str]:
-    default = preset(config.stream, config.method, preset_name=preset_name)
-    words = [] if config.stream == NPZ else [config.stream]  # first: a list of numbers would swallow it
-    words += ["--method", config.method]
-    if preset_name is not None:
-        words += ["--preset", preset_name]
-    if default.net.net != config.net.net:
-        # As the command line does it: another network's name brings its own preset along.
-        own = (
-            config.net.net
-            if preset_name is None and config.net.net in BENCHMARKS.get(config.stream, {})
-            else preset_name
-        )
-        default = preset(config.stream, config.method, {"net": {"net": config.net.net}}, preset_name=own)
-        words += ["--net", config.net.net]
-    if config.seed != default.seed:
-        words += ["--seed", str(config.seed)]
-    for section in SECTIONS:
-        words += _differing(getattr(config, section), getattr(default, section))
+def _arguments(config: RunConfig, preset: str | None) -> list[str]:
+    stream, model = config.stream, config.model
+    words = [] if stream.npz is not None else [stream.name]  # first: a list of numbers would swallow it
+    words += ["--method", model.method]
+    if preset is not None:
+        words += ["--preset", preset]
+    default = preset_config(stream.name, model.method, preset=preset)
+    if default.model.net.name != model.net.name:
+        default = preset_config(stream.name, model.method, {"net": {"name": model.net.name}}, preset=preset)
+        words += ["--net", model.net.name]
+    if model.seed != default.model.seed:
+        words += ["--seed", str(model.seed)]
+    words += _differences(stream, default.stream)
+    for section in ("net", "training", "preprocessing", "method_settings"):
+        words += _differences(getattr(model, section), getattr(default.model, section))
     return words
 
 
-def _differing(settings: Any, default: Any) -> Iterator[str]:
+def _differences(settings: Any, default: Any) -> Iterator[str]:
     for field in dataclasses.fields(settings):
-        value, usual = getattr(settings, field.name), getattr(default, field.name)
-        if value == usual:
+        value = getattr(settings, field.name)
+        if field.name == "name" or value == getattr(default, field.name):
             continue
-        name = field.name.replace("_", "-")
+        flag = field.name.replace("_", "-")
         if isinstance(value, bool):
-            yield f"--{name}" if value else f"--no-{name}"
+            yield f"--{flag}" if value else f"--no-{flag}"
         else:
-            yield f"--{name}"
+            yield f"--{flag}"
             yield from map(_word, value if isinstance(value, tuple) else (value,))
 
 

@@ -1,1 +1,1 @@
-"""Pictures: each is drawn from a value that a function returns, so that its numbers can be checked."""
+"""Plots. Each is drawn from a value that a function returns, so that its numbers can be checked."""

@@ -1,24 +1,24 @@
-"""What is kept of each class, and what it buys: accuracy if fewer directions of its Gaussians had been kept."""
+"""Class statistics and what they are worth: the accuracy with fewer directions of each class's Gaussians."""
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spacenet.experiments.analysis import Truncated
-from spacenet.report.plots.plot import INK, LINE, TASKS, Plot, new_figure
-from spacenet.report.run_data import RunFacts
+from spacenet.experiments.run import RunData
+from spacenet.report.plots.drawing import round_ticks
+from spacenet.report.plots.plot import INK, LINE, PALETTE, Plot, new_figure
+from spacenet.utils.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NEAR = 0.5
-"""So many percentage points less are called enough."""
-LEAST_SPAN = 1.0
-"""Percentage points that the axis of ACC covers at least: what hardly differs is to look like it."""
+"""Percentage points; a loss up to this is called enough."""
+MIN_SPAN = 1.0
+"""Percentage points that the ACC axis covers at least, so that small differences look small."""
 MARGIN = 1.4
-"""What lies beyond the first and the last point of the logarithmic axis, as a factor."""
-TICKS = (1, 2, 5)
+"""The space beyond the first and the last point of the logarithmic axis, as a factor."""
 
 
 @dataclass(frozen=True)
@@ -34,51 +34,49 @@ class ClassMemoryData:
 
     @property
     def enough(self) -> Truncated:
-        """The least that is nearly as accurate as what the run kept."""
+        """The fewest directions that are nearly as accurate as what the run kept."""
         return next(point for point in self.points if point.acc >= self.used.acc - NEAR)
 
     @property
     def span(self) -> float:
-        """Percentage points between the worst and the best."""
+        """Percentage points between the lowest and the highest accuracy."""
         accuracies = [point.acc for point in self.points]
-        return max(max(accuracies) - min(accuracies), LEAST_SPAN)
+        return max(max(accuracies) - min(accuracies), MIN_SPAN)
 
     def falls(self, point: Truncated, other: Truncated) -> bool:
-        """Whether the line goes down from one to the other, so that one sees it."""
+        """Whether the line visibly goes down from one point to the other."""
         return other.acc < point.acc - 0.03 * self.span
 
 
-def class_memory_data(facts: RunFacts) -> ClassMemoryData | None:
-    """What the run noted; None where its method describes no classes."""
-    points = facts.analysis.truncate
+def class_memory_data(run: RunData) -> ClassMemoryData | None:
+    """What the run recorded; None for methods without class statistics."""
+    points = run.analysis.truncated
     return ClassMemoryData(points) if len(points) > 1 else None
 
 
-def class_memory_picture(data: ClassMemoryData) -> Plot:
+def class_memory_plot(data: ClassMemoryData) -> Plot:
     """A point for each number of directions."""
-    each = "; ".join(f"{_directions(p)}: {p.floats:,} numbers, {p.acc:.1f} %" for p in data.points)
+    each = "; ".join(f"{_directions(p)}: {p.floats:,} values, {p.acc:.1f} %" for p in data.points)
     return Plot(
         "accuracy-against-memory",
         _title(data),
-        "Line: the accuracy over all tasks in the end (ACC) against the numbers kept of each class, from no direction "
-        f"of each Gaussian to all. {each}. The last is what the run kept.",
+        "Line of the accuracy over all tasks after the last one (ACC) against the values stored per class, from no "
+        f"direction of each Gaussian to all. {each}. The last is what the run kept.",
         lambda: _draw(data),
     )
 
 
 def _title(data: ClassMemoryData) -> str:
     used, enough = data.used, data.enough
-    said = f"{used.acc:.1f} % with {used.floats:,} numbers for each class"
+    kept = f"{used.acc:.1f} % with {used.floats:,} values per class"
     if enough is used:
         before = data.points[-2]
-        return f"{said}; with {before.floats:,} it would be {before.acc:.1f} %"
-    return f"{said}; {enough.floats:,} are enough for {enough.acc:.1f} %"
+        return f"{kept}; with {before.floats:,} it would be {before.acc:.1f} %"
+    return f"{kept}; {enough.floats:,} are enough for {enough.acc:.1f} %"
 
 
 def _directions(point: Truncated) -> str:
-    if not point.directions:
-        return "means only"
-    return "1 direction" if point.directions == 1 else f"{point.directions} directions"
+    return plural(point.directions, "direction") if point.directions else "means only"
 
 
 def _draw(data: ClassMemoryData) -> "Figure":
@@ -90,19 +88,19 @@ def _draw(data: ClassMemoryData) -> "Figure":
     axes.set_xlim(x[0] / MARGIN, x[-1] * MARGIN)
     axes.set_ylim(max(min(y) - 0.15 * span, 0.0), max(y) + 0.18 * span)
     axes.axhline(data.used.acc, color=LINE, lw=1.0, zorder=0)
-    axes.plot(x, y, color=TASKS[0], lw=1.6, marker="o", ms=5.5)
-    axes.plot(x[-1:], y[-1:], color=TASKS[5], marker="o", ms=9, ls="none")
-    _name(axes, data)
-    ticks = _ticks(*axes.get_xlim())
-    axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    axes.plot(x, y, color=PALETTE[0], lw=1.6, marker="o", ms=5.5)
+    axes.plot(x[-1:], y[-1:], color=PALETTE[5], marker="o", ms=9, ls="none")
+    _label_points(axes, data)
+    ticks = round_ticks(*axes.get_xlim())
+    axes.set_xticks(ticks, [f"{tick:,.0f}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_xlabel("numbers kept of each class (logarithmic); at the points: directions of each Gaussian")
-    axes.set_ylabel("accuracy over all tasks (ACC) in %")
+    axes.set_xlabel("values stored per class (log scale); labels: directions of each Gaussian")
+    axes.set_ylabel("ACC in %")
     return figure
 
 
-def _name(axes: "Axes", data: ClassMemoryData) -> None:
-    """How many directions each point has, and what the run kept: below where the line rises, above where it falls."""
+def _label_points(axes: "Axes", data: ClassMemoryData) -> None:
+    """Label each point with its directions: below where the line rises, above where it falls."""
     for point, other in zip(data.points, data.points[1:], strict=False):
         text = _directions(point) if point.directions < 2 else str(point.directions)
         text += f": {point.acc:.1f} %" if point is data.enough else ""
@@ -110,31 +108,9 @@ def _name(axes: "Axes", data: ClassMemoryData) -> None:
         _label(axes, point, text, (5, 5 if falls else -5), "bottom" if falls else "top")
     used, falls = data.used, data.falls(*data.points[-2:])
     text = f"{_directions(used)}: {used.acc:.1f} % (this run)"
-    _label(axes, used, text, (6, -9 if falls else 9), "top" if falls else "bottom", "right", "bold")
+    _label(axes, used, text, (6, -9 if falls else 9), "top" if falls else "bottom", ha="right", fontweight="bold")
 
 
-def _label(
-    axes: "Axes",
-    point: Truncated,
-    text: str,
-    away: tuple[float, float],
-    up: str,
-    side: str = "left",
-    weight: str = "normal",
-) -> None:
-    axes.annotate(
-        text,
-        (point.floats, point.acc),
-        away,
-        textcoords="offset points",
-        ha=side,
-        va=up,
-        fontweight=weight,
-        color=INK,
-    )
-
-
-def _ticks(low: float, high: float) -> list[int]:
-    """1, 2, 5, 10, … between two numbers."""
-    exponents = range(int(math.log10(max(low, 1.0))), math.ceil(math.log10(high)) + 1)
-    return [step * 10**e for e in exponents for step in TICKS if low <= step * 10**e <= high]
+def _label(axes: "Axes", point: Truncated, text: str, offset: tuple[float, float], up: str, **style: Any) -> None:
+    style = {"ha": "left", "va": up, "color": INK, **style}
+    axes.annotate(text, (point.floats, point.acc), offset, textcoords="offset points", **style)

@@ -1,29 +1,33 @@
-"""A task's connections before and after adaptive training: they gather at few units (a figure of the paper)."""
+"""A task's connections before and after training: they concentrate on few units (a figure of the paper).
+
+The connections before training are not stored. They follow from the seed, so the allocation is repeated.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from spacenet.report.plots.areas import half_of, paint
-from spacenet.report.plots.initial_allocation import laid_out
-from spacenet.report.plots.plot import INK, LINE, Plot, colours, new_figure
-from spacenet.report.run_data import RunFacts
+from spacenet.data.stream import Samples, Task
+from spacenet.experiments.run import RunData
+from spacenet.report.plots.drawing import paint, units_with_half
+from spacenet.report.plots.plot import INK, LINE, Plot, new_figure, task_colors
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.cut import Units
-from spacenet.space.ledger import Connections
+from spacenet.space.ledger import FREE, Connections, Ledger
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 Block = NDArray[np.bool_]
-CENTRED: dict[str, Any] = {"size": 8, "ha": "center", "va": "center"}
+CENTERED: dict[str, Any] = {"size": 8, "ha": "center", "va": "center"}
 
 
 @dataclass(frozen=True)
 class CompactionData:
-    """Whether there is a connection from a unit (column) to a unit (row), among those that the task selected."""
+    """Whether a unit (column) is connected to a unit (row), among those selected for the task."""
 
     task: int
     """From 1."""
@@ -34,20 +38,54 @@ class CompactionData:
     after: Block
 
 
-def compaction_data(facts: RunFacts, task: int = 1) -> CompactionData | None:
-    """Between the first two hidden layers, or from the inputs where there is one; None if nothing moved there."""
-    found = laid_out(facts, task - 1)
-    if found is None or facts.model is None:
+def compaction_data(run: RunData, task: int = 1) -> CompactionData | None:
+    """Between the first two hidden layers, or from the inputs if there is only one; None if nothing moved there."""
+    found = initial_allocation(run, task - 1)
+    if found is None or run.model is None:
         return None
     selection, new = found
-    ledger = facts.model.method.ledger
+    ledger = run.model.method.ledger
     link = _first_between_hidden(ledger.blueprint)
     held = ledger.connections[link.name]
     before = _block(new[link.name], link, selection)
     after = _block(held[held.owner == task - 1], link, selection)
     if not before.any() or bool((before == after).all()):
         return None
-    return CompactionData(task, len(facts.model.tasks), link.source, link.target, before, after)
+    return CompactionData(task, len(run.model.tasks), link.source, link.target, before, after)
+
+
+def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connections]] | None:
+    """The units selected for a task (from 0) and its connections before training; None without a model."""
+    if run.model is None:
+        return None
+    model, first = run.model, sum(map(len, run.model.tasks[:task]))
+    method = model.build(blueprint=model.method.blueprint)
+    method.ledger = ledger_before(run, task)
+    labels = model.tasks[task]
+    method.plan.carry_out(method.ledger, task)
+    return method.allocate(Task(task, labels, range(first, first + len(labels)), _NoData()))
+
+
+def ledger_before(run: RunData, task: int) -> Ledger:
+    """The ledger without what this task and later ones did: connections, reservations and units added."""
+    assert run.model is not None
+    now, sizes = run.model.method.ledger, {layer.name: layer.size for layer in run.model.method.blueprint.layers}
+    if task:
+        sizes |= {layer["name"]: layer["units"] for layer in run.metrics["tasks"][task - 1]["layers"]}
+    then = Ledger(now.blueprint)
+    for layer in now.blueprint.layers:
+        state = now.state[layer.name][: sizes[layer.name]]
+        then.state[layer.name] = torch.where(state < task, state, FREE)
+        then.units |= {key: now.units[key][: sizes[layer.name]] for key in layer.keys()}
+    then.connections = {name: held[held.owner < task] for name, held in now.connections.items()}
+    return then
+
+
+class _NoData:
+    """The allocation uses no samples."""
+
+    def samples(self, task: Task, *, train: bool) -> Samples:
+        raise NotImplementedError
 
 
 def _first_between_hidden(blueprint: Blueprint) -> Link:
@@ -64,17 +102,17 @@ def _block(connections: Connections, link: Link, selection: Units) -> Block:
     return block
 
 
-def compaction_picture(data: CompactionData) -> Plot:
+def compaction_plot(data: CompactionData) -> Plot:
     """Two panels, before and after, each sorted by how many connections its units have."""
-    enter = [half_of(block.sum(1)) for block in (data.before, data.after)]
-    leave = [half_of(block.sum(0)) for block in (data.before, data.after)]
+    enter = [units_with_half(block.sum(1)) for block in (data.before, data.after)]
+    leave = [units_with_half(block.sum(0)) for block in (data.before, data.after)]
     targets, sources = data.after.shape
-    before = "as many as before" if enter[0] == enter[1] else f"before it was {enter[0]}"
-    title = f"After training, half of task {data.task}'s connections enter {enter[1]} of the {targets} units; {before}"
+    before = "as before" if enter[0] == enter[1] else f"{enter[0]} before"
+    title = f"After training, half of task {data.task}'s connections enter {enter[1]} of {targets} units ({before})"
     text = (
         f"{data.after.sum():,} connections of task {data.task} from {data.source} to {data.target} before and after "
-        f"training. Half of them entered {enter[0]} of {targets} units before and enter {enter[1]} after; half "
-        f"left {leave[0]} of {sources} units before and leave {leave[1]} after."
+        f"training. Half of them enter {enter[0]} of {targets} units before and {enter[1]} after; half leave "
+        f"{leave[0]} of {sources} units before and {leave[1]} after."
     )
     return Plot("connections-before-after", title, text, lambda: _draw(data))
 
@@ -82,17 +120,17 @@ def compaction_picture(data: CompactionData) -> Plot:
 def _draw(data: CompactionData) -> "Figure":
     figure = new_figure(3.9)
     most = tuple(max(int(block.sum(axis).max()) for block in (data.before, data.after)) for axis in (0, 1))
-    shade = colours(data.tasks)[data.task - 1]
+    shade = task_colors(data.tasks)[data.task - 1]
     parts: Any = figure.subfigures(1, 2)
     for part, block, name in zip(
-        parts, (data.before, data.after), ("before training: laid at random", "after training"), strict=True
+        parts, (data.before, data.after), ("before training (random)", "after training"), strict=True
     ):
         _panel(part, block, data, name, (most[0], most[1]), shade)
     return figure
 
 
 def _panel(part: "SubFigure", block: Block, data: CompactionData, name: str, most: tuple[int, int], shade: str) -> None:
-    """The connections; above them the numbers for each source, at their right those for each target."""
+    """The connections; above them the number of each source, to the right that of each target."""
     targets, sources = block.shape
     grid: Any = part.subplots(
         2, 2, gridspec_kw={"width_ratios": (4, 1.2), "height_ratios": (1, 4)}, squeeze=False, sharex="col", sharey="row"
@@ -100,10 +138,10 @@ def _panel(part: "SubFigure", block: Block, data: CompactionData, name: str, mos
     (above, corner), (middle, right) = grid
     corner.axis("off")
     per_target, per_source = block.sum(1), block.sum(0)
-    enter, leave = half_of(per_target), half_of(per_source)
-    corner.text(0.5, 0.5, f"half enter\n{enter} of {targets}", transform=corner.transAxes, **CENTRED)
+    enter, leave = units_with_half(per_target), units_with_half(per_source)
+    corner.text(0.5, 0.5, f"half enter\n{enter} of {targets}", transform=corner.transAxes, **CENTERED)
     above.text(
-        (1 + leave / sources) / 2, 0.86, f"half leave {leave} of {sources}", transform=above.transAxes, **CENTRED
+        (1 + leave / sources) / 2, 0.86, f"half leave {leave} of {sources}", transform=above.transAxes, **CENTERED
     )
     ordered = block[np.argsort(-per_target, kind="stable")][:, np.argsort(-per_source, kind="stable")]
     paint(middle, np.where(ordered, 0, -1), [shade], (0.0, sources, targets, 0.0))
@@ -121,7 +159,7 @@ def _panel(part: "SubFigure", block: Block, data: CompactionData, name: str, mos
     right.tick_params(axis="y", length=0)
     for spine in middle.spines.values():
         spine.set(visible=True, color=LINE)
-    middle.set(xlabel=f"{sources} units of {data.source}, fullest first", ylabel=f"{targets} units of {data.target}")
+    middle.set(xlabel=f"{sources} units of {data.source} (sorted)", ylabel=f"{targets} units of {data.target}")
     above.set_ylabel("connections", size=8)
     right.set_xlabel("connections", size=8, loc="right")
     part.suptitle(name, size=9, color=INK)

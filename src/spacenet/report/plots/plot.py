@@ -1,7 +1,7 @@
-"""What a picture is, how all of them look, and how they become SVG and PNG.
+"""What a plot is, how all of them look, and how they become SVG and PNG.
 
-Colours of text, lines and ground are written as marks that the page replaces by its own, so that pictures follow its
-light and dark form. Colours that mean something stay apart for people with any kind of colour vision.
+Colors of text, lines and background are placeholders that a page replaces by its own, so that plots follow its light
+and dark form. Colors with a meaning can be told apart with any kind of color vision.
 """
 
 import io
@@ -19,57 +19,53 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INK, MUTED, LINE, GROUND = "#1b1f24", "#5b6571", "#d4d9df", "#ffffff"
-"""Text, lesser text, lines and empty places."""
-MARKS = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--ground"}
-"""The page's names for them (CSS variables)."""
-TASKS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
-"""Okabe and Ito's colours, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
-AMOUNT = "cividis"
-"""The colour map for amounts: brighter is more, in any colour vision."""
+"""Text, secondary text, lines, and background."""
+CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--ground"}
+"""The page's names for them."""
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
+"""Okabe and Ito's colors, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
+COLORMAP = "cividis"
+"""For amounts: brighter is more, with any color vision."""
 WIDTH = 7.2
-"""Inches of a picture over the page's whole width; letters are then as large as the page's."""
+"""Inches of a plot over the page's whole width; its text is then as large as the page's."""
 DPI = 200
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture, drawn when it is needed."""
+    """A plot, drawn when it is needed."""
 
     name: str
     """Of its file, without suffix: capacity-map."""
     title: str
-    """What to see in it, as a sentence."""
+    """What it shows, as a sentence."""
     text: str
-    """The same for those who do not see it: what is drawn, and the figures that matter."""
+    """The text alternative: what is drawn, and the numbers that matter."""
     draw: Callable[[], "Figure"]
 
     def svg(self) -> str:
-        """A file of its own."""
+        """The content of an SVG file."""
         file = io.BytesIO()
-        with _look():
+        with _style():
             self.draw().savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        return _numbered(file.getvalue().decode())
+        return _number_ids(file.getvalue().decode())
 
-    def inline(self) -> str:
-        """For a page: follows its colours and its width, says what it shows, and shares no name with other pictures."""
+    def inline_svg(self) -> str:
+        """For a page: follows its colors and its width, has a text alternative, and shares no id with other plots."""
         drawn = self.svg()
-        body = drawn[drawn.index("<svg") :]
-        for colour, name in MARKS.items():
-            body = body.replace(colour, f"var({name})")
-        body = re.sub(r'\bid="([^"]+)"', rf'id="{self.name}-\1"', body)
-        body = re.sub(r'(url\(#|href="#)', rf"\g<1>{self.name}-", body)
-        size = re.search(r'viewBox="([^"]+)"', body)
-        assert size is not None
+        for color, name in CSS_VARIABLES.items():
+            drawn = drawn.replace(color, f"var({name})")
+        drawn = _number_ids(drawn, f"{self.name}-")
         opening = (
-            f'<svg class="picture" viewBox="{size[1]}" role="img" aria-label="{escape(self.text)}" '
+            f'<svg class="plot" viewBox="{_view_box(drawn)}" role="img" aria-label="{escape(self.text)}" '
             'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
         )
-        return opening + body[body.index(">", body.index("<svg")) + 1 :]
+        return opening + drawn[drawn.index(">", drawn.index("<svg")) + 1 :]
 
     def png(self) -> bytes:
-        """The same as pixels, on a transparent ground."""
+        """The content of a PNG file, on a transparent background."""
         file = io.BytesIO()
-        with _look():
+        with _style():
             self.draw().savefig(file, format="png", dpi=DPI)
         return file.getvalue()
 
@@ -81,30 +77,41 @@ class Plot:
 
 
 def new_figure(height: float, width: float = WIDTH) -> "Figure":
-    """An empty figure, in inches. No pyplot: nothing is shown, nothing has to be closed."""
+    """An empty figure, in inches. It is not pyplot's: nothing is shown, nothing has to be closed."""
     figure_class: Any = require_extra("report", "report", "matplotlib.figure").Figure
     figure: Figure = figure_class(figsize=(width, height), layout="constrained")
     return figure
 
 
-def colours(count: int) -> Sequence[str]:
-    """A colour for each of so many tasks or methods: of their own as far as they go, then in order of brightness."""
-    if count <= len(TASKS):
-        return TASKS[:count]
+def task_colors(count: int) -> Sequence[str]:
+    """A color for each task or method: from the palette as far as it goes, else in order of brightness."""
+    if count <= len(PALETTE):
+        return PALETTE[:count]
     matplotlib = require_extra("report", "report", "matplotlib")
     shades = matplotlib.colormaps["viridis"]
     return [matplotlib.colors.to_hex(shades(0.05 + 0.9 * number / (count - 1))) for number in range(count)]
 
 
-def _look() -> Any:
-    """The settings of all pictures."""
+def svg_width(svg: str) -> float:
+    """The width of an SVG drawing in points."""
+    return float(_view_box(svg).split()[2])
+
+
+def _view_box(svg: str) -> str:
+    found = re.search(r'viewBox="([^"]+)"', svg)
+    assert found is not None
+    return found[1]
+
+
+def _style() -> Any:
+    """The settings of all plots."""
     return require_extra("report", "report", "matplotlib").rc_context(
         {
             "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
-            "svg.hashsalt": "spacenet",  # the same picture gives the same file
+            "svg.hashsalt": "spacenet",  # the same plot gives the same file
             "font.family": "sans-serif",
             "font.size": 9,
-            "text.parse_math": False,  # a class may be called $x_{$
+            "text.parse_math": False,  # a class may be named $x_{$
             "text.color": INK,
             "axes.edgecolor": MUTED,
             "axes.labelcolor": INK,
@@ -123,8 +130,12 @@ def _look() -> Any:
     )
 
 
-def _numbered(drawn: str) -> str:
-    """The same SVG with names in the order in which they come. Matplotlib makes some of them from numbers whose last
-    digits are not the same every time."""
-    names = {name: f"e{number}" for number, name in enumerate(dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawn)))}
-    return re.sub(r'(\bid="|url\(#|href="#)([^")]+)', lambda found: found[1] + names.get(found[2], found[2]), drawn)
+def _number_ids(svg: str, prefix: str = "") -> str:
+    """Number the ids that something refers to, and drop the others.
+
+    Matplotlib makes some ids from floats whose last digits vary, and gives equal images the same one.
+    """
+    used = dict.fromkeys(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    names = {name: f"{prefix}e{number}" for number, name in enumerate(used)}
+    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
+    return re.sub(r'(url\(#|href="#)([^")]+)', lambda found: found[1] + names[found[2]], svg)

@@ -1,24 +1,43 @@
-"""Methods in order, one bar each: by accuracy, and by the number of parameters."""
+"""Methods in order, one bar each: by accuracy, and by number of parameters. How strategies look in all comparisons."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from spacenet.report.comparison_data import ComparisonFacts
-from spacenet.report.plots.plot import INK, Plot, new_figure
-from spacenet.report.plots.strategies import BOUND, marks
+from spacenet.experiments.comparison import ComparisonData, Row
+from spacenet.report.plots.plot import INK, Plot, new_figure, task_colors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+BOUND = "Bound"
+"""The strategy of methods that only show the lowest and highest accuracy to expect."""
+STRATEGIES = ("Architectural", "Rehearsal", "Regularization", BOUND, "Statistical")
+MARKERS = "os^DvPX*"
+
+
+def strategy_markers(strategies: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Color and marker of each strategy, the same in every plot; registered methods may bring new strategies."""
+    present = set(strategies)
+    known = [*STRATEGIES, *sorted(present - set(STRATEGIES))]
+    looks = zip(known, task_colors(len(known)), range(len(known)), strict=True)
+    return {name: (color, MARKERS[number % len(MARKERS)]) for name, color, number in looks if name in present}
+
+
+def rank_methods(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Methods that store no old samples, and those that do, the most accurate first; without the bounds."""
+    ranked = sorted([row for row in rows if row.strategy != BOUND] or rows, key=lambda row: -row.acc.mean)
+    return [row.method for row in ranked if not row.images], [row.method for row in ranked if row.images]
+
 
 @dataclass(frozen=True)
 class Bar:
-    """One method's figure, with its standard deviation over the seeds where there are several."""
+    """The value of one method, with its standard deviation if there are several seeds."""
 
     method: str
     strategy: str
     value: float
-    sd: float | None = None
+    std: float | None = None
 
 
 @dataclass(frozen=True)
@@ -31,44 +50,46 @@ class RankingData:
     def text(self, bar: Bar) -> str:
         if self.kind == "parameters":
             return f"{bar.value:,.0f}"
-        return f"{bar.value:.1f} %" if bar.sd is None else f"{bar.value:.1f} ± {bar.sd:.1f} %"
+        return f"{bar.value:.1f} %" if bar.std is None else f"{bar.value:.1f} ± {bar.std:.1f} %"
 
 
-def acc_data(facts: ComparisonFacts) -> RankingData:
-    """The mean accuracy over all tasks in the end, highest first."""
+def acc_data(comparison: ComparisonData) -> RankingData:
+    """The mean accuracy over all tasks after the last one, highest first."""
     bars = [
-        Bar(row.method, row.strategy, row.acc.mean, row.acc.sd if row.seeds > 1 else None)
-        for row in sorted(facts.rows, key=lambda row: -row.acc.mean)
+        Bar(row.method, row.strategy, row.acc.mean, row.acc.std if row.seeds > 1 else None)
+        for row in sorted(comparison.rows, key=lambda row: -row.acc.mean)
     ]
     return RankingData("acc", tuple(bars))
 
 
-def parameters_data(facts: ComparisonFacts) -> RankingData:
-    """How many parameters the network has in the end, fewest first."""
-    bars = [Bar(row.method, row.strategy, row.parameters) for row in sorted(facts.rows, key=lambda row: row.parameters)]
+def parameters_data(comparison: ComparisonData) -> RankingData:
+    """The number of parameters after the last task, fewest first."""
+    bars = [
+        Bar(row.method, row.strategy, row.parameters) for row in sorted(comparison.rows, key=lambda row: row.parameters)
+    ]
     return RankingData("parameters", tuple(bars))
 
 
-def ranking_picture(data: RankingData) -> Plot | None:
-    """A bar for each method; nothing to see with a single one."""
+def ranking_plot(data: RankingData) -> Plot | None:
+    """A bar for each method; None for a single one."""
     if len(data.bars) < 2:
         return None
-    what = "ACC (mean accuracy over all tasks in the end)" if data.kind == "acc" else "number of parameters"
+    what = "ACC (mean accuracy over all tasks after the last one)" if data.kind == "acc" else "number of parameters"
     each = "; ".join(f"{bar.method} {data.text(bar)}" for bar in data.bars)
     return Plot(
         "acc-by-method" if data.kind == "acc" else "parameters-by-method",
         _acc_title(data) if data.kind == "acc" else _parameters_title(data),
-        f"Bars: {what} of each method, in order. {each}.",
+        f"Bar chart of the {what} of each method, in order. {each}.",
         lambda: _draw(data),
     )
 
 
 def _acc_title(data: RankingData) -> str:
-    racing = [bar for bar in data.bars if bar.strategy != BOUND] or list(data.bars)
-    title = f"{racing[0].method} is the most accurate: {data.text(racing[0])}"
-    if racing[1:]:
-        title += f"; next is {racing[1].method} with {data.text(racing[1])}"
-    bounds = [f"{bar.method} {bar.value:.0f} %" for bar in data.bars if bar.strategy == BOUND and bar not in racing]
+    compared = [bar for bar in data.bars if bar.strategy != BOUND] or list(data.bars)
+    title = f"{compared[0].method} is the most accurate: {data.text(compared[0])}"
+    if compared[1:]:
+        title += f"; next is {compared[1].method} with {data.text(compared[1])}"
+    bounds = [f"{bar.method} {bar.value:.0f} %" for bar in data.bars if bar.strategy == BOUND and bar not in compared]
     return title + (f" (bounds: {', '.join(bounds)})" if bounds else "")
 
 
@@ -88,13 +109,13 @@ def _parameters_title(data: RankingData) -> str:
 def _draw(data: RankingData) -> "Figure":
     figure = new_figure(0.75 + 0.25 * len(data.bars))
     axes = figure.subplots()
-    looks = marks(bar.strategy for bar in data.bars)
+    looks = strategy_markers(bar.strategy for bar in data.bars)
     ends = []
     for place, bar in enumerate(data.bars):
         axes.barh(place, bar.value, 0.72, color=looks[bar.strategy][0])
-        if bar.sd is not None:
-            axes.errorbar(bar.value, place, xerr=bar.sd, color=INK, lw=1.2, capsize=2)
-        ends.append(bar.value + (bar.sd or 0))
+        if bar.std is not None:
+            axes.errorbar(bar.value, place, xerr=bar.std, color=INK, lw=1.2, capsize=2)
+        ends.append(bar.value + (bar.std or 0))
     top = max(max(ends), 1e-9)
     for place, (bar, end) in enumerate(zip(data.bars, ends, strict=True)):
         axes.text(end + 0.012 * top, place, data.text(bar), va="center")
@@ -106,9 +127,9 @@ def _draw(data: RankingData) -> "Figure":
     axes.set_xlim(0, 1.2 * top)
     axes.spines[:].set_visible(False)
     axes.set_xticks([])
-    ranged = " ± standard deviation over seeds" if any(bar.sd is not None for bar in data.bars) else ""
-    axes.set_xlabel(f"ACC in %{ranged}" if data.kind == "acc" else "number of parameters in the end")
-    patches = [axes.barh(0, 0, color=colour, label=name.lower()) for name, (colour, _) in looks.items()]
+    ranged = " ± standard deviation over seeds" if any(bar.std is not None for bar in data.bars) else ""
+    axes.set_xlabel(f"ACC in %{ranged}" if data.kind == "acc" else "number of parameters after the last task")
+    patches = [axes.barh(0, 0, color=color, label=name.lower()) for name, (color, _) in looks.items()]
     axes.legend(
         handles=patches, loc="lower right", bbox_to_anchor=(1, 1), ncols=5, columnspacing=1.2, handletextpad=0.4
     )

@@ -1,0 +1,343 @@
+"""`stream`, `run`, `compare` and `sweep`: from data to results in one call each."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, overload
+
+from spacenet.api.progress import follow_jobs
+from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
+from spacenet.api.settings import Net, build_config, method_name, net_name, settings_layers, stream_name
+from spacenet.config.engine import EngineConfig
+from spacenet.config.model import merge
+from spacenet.config.run import read_toml
+from spacenet.data.stream import Stream
+from spacenet.errors import RunError, SettingsError, SpaceFull
+from spacenet.experiments.callbacks import Callback, default_callbacks
+from spacenet.experiments.comparison import compare_outcomes, comparison_configs
+from spacenet.experiments.folders import save_comparison, save_summary, seed_folders
+from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
+from spacenet.experiments.run import load_config
+from spacenet.experiments.sweep import Search, Sweep, SweepSpec, Trial
+from spacenet.methods import Method
+from spacenet.registry import METHODS
+from spacenet.utils.files import save_text
+
+ALL = "all"
+BEST = "best.toml"
+VALIDATION = 0.16
+Callbacks = Sequence[Callback] | Callable[[Job], Sequence[Callback]]
+Settings = str | Path | Mapping[str, Any] | None
+Path_ = str | Path | None
+
+
+@overload
+def run(stream: Stream | str, method: str | type[Method] = ..., *, seeds: None = ..., **options: Any) -> RunResult: ...
+@overload
+def run(stream: Stream | str, method: str | type[Method] = ..., *, seeds: int, **options: Any) -> SeedResults: ...
+def run(
+    stream: Stream | str,
+    method: str | type[Method] = "spacenet",
+    *,
+    seed: int | None = None,
+    seeds: int | None = None,
+    net: Net | None = None,
+    preset: str | None = None,
+    config: Settings = None,
+    out: Path_ = None,
+    callbacks: Callbacks = (),
+    progress: bool = True,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> RunResult | SeedResults:
+    """Learn a stream of tasks one after another, and measure what is remembered.
+
+    Parameters
+    ----------
+    stream : Stream or str
+        What to learn: a stream, or the name of one ("split-digits", "split-mnist", …).
+    method : str or subclass of Method
+        How to learn it.
+    seed : int, optional
+        Everything random follows from it; the same seed gives the same result, bit for bit. Default 0.
+    seeds : int, optional
+        Run this many seeds, counting up from `seed`, in parallel processes.
+    net : str or callable, optional
+        Another network than the preset's: a name, or a function (input_shape) → Blueprint.
+    preset : str, optional
+        The name of the stream's preset, where it has several.
+    config : path or mapping, optional
+        Settings from a TOML file, or in its form, laid over the preset.
+    out : path, optional
+        Keep the results in this folder. If it holds the same run, unfinished, it is resumed; finished, it is returned.
+    callbacks : sequence of Callback, or a function of a job that returns one
+        Called while the run goes on (only in this process: with `seeds`, together with ``workers=1``).
+    progress : bool
+        Show a progress bar in a terminal or a notebook; elsewhere lines in the log "spacenet".
+    engine, address, workers
+        Where several seeds are computed: "local", "dask" or "ray".
+    **settings
+        Any other setting by its name: ``epochs=5``, ``rewire_fraction=0.3``, ``hidden=(100, 100)``,
+        ``classes_per_task=5``.
+
+    Returns
+    -------
+    RunResult, or SeedResults if `seeds` is given
+
+    Raises
+    ------
+    SpaceFull
+        If the network has no room for a task. Its `result` holds what was learned before.
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> result = spacenet.run("split-digits", "spacenet", epochs=3, tasks="0,1/2,3", progress=False)
+    >>> result.matrix.shape
+    (2, 2)
+    >>> result.acc > 90
+    True
+    """
+    base = build_config(stream, method, net=net, preset=preset, config=config, seed=seed, settings=settings)
+    data = stream if isinstance(stream, Stream) else None
+    folder = Path(out) if out is not None else None
+    if seeds is None:
+        job = Job(base, data, folder)
+        check_folder(job)
+        return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
+    if seeds < 1:
+        raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
+    first = base.model.seed
+    jobs = [
+        Job(base.with_seed(each), data, folder / f"seed-{each}" if folder else None)
+        for each in range(first, first + seeds)
+    ]
+    where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
+    return run_seeds(jobs, where, folder, callbacks, progress)
+
+
+def run_seeds(
+    jobs: Sequence[Job],
+    engine: EngineConfig,
+    folder: Path | None = None,
+    callbacks: Callbacks = (),
+    progress: bool = True,
+) -> SeedResults:
+    """Do the same run with several seeds."""
+    outcomes = do_jobs(jobs, engine, callbacks, progress)
+    results = [RunResult(outcome.data) for outcome in outcomes if outcome.data is not None and outcome.data.labels]
+    if not results:
+        raise outcomes[0].error or RunError("no run was finished")
+    results.sort(key=lambda result: result.seed)
+    if folder is not None:
+        save_summary(folder, [result.data for result in results])
+    return SeedResults(results, compare_outcomes(outcomes).failures)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    callbacks: Callbacks = (),
+    progress: bool = True,
+    engine: EngineConfig | None = None,
+) -> RunResult | SeedResults:
+    """Continue the run, or the runs with several seeds, in a folder."""
+    place = Path(folder)
+    several = seed_folders(place)
+    if several:
+        jobs = [Job(load_config(each), folder=each) for each in several]
+        return run_seeds(jobs, engine or EngineConfig(), place, callbacks, progress)
+    job = Job(load_config(place), folder=place)
+    return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
+
+
+def compare(
+    stream: Stream | str,
+    methods: str | Iterable[str | type[Method]] = ("naive", "ewc", "spacenet", "joint"),
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    net: Net | None = None,
+    preset: str | None = None,
+    config: Settings = None,
+    out: Path_ = None,
+    progress: bool = True,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Run several methods on one stream and put them side by side.
+
+    Parameters
+    ----------
+    stream : Stream or str
+        What to learn.
+    methods : sequence of str or Method subclasses, or "all"
+        The methods.
+    seeds : int
+        Run each method with this many seeds, counting up from `seed`.
+    net, preset, progress, engine, address, workers
+        As in `run`.
+    config : path or mapping, optional
+        Settings for all methods, and under ``methods.NAME`` for one of them.
+    out : path, optional
+        Keep runs and tables in this folder. What is finished there is not repeated.
+    **settings
+        Settings for all methods, by their names: those of the stream, the network, training and preprocessing.
+
+    Returns
+    -------
+    Comparison
+        A run that fails is listed in its `failures`; the others go on.
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> table = spacenet.compare("split-digits", ["naive", "spacenet"], epochs=2, tasks="0,1/2,3", progress=False)
+    >>> [row.method for row in table.rows]
+    ['naive', 'spacenet']
+    """
+    if seeds < 1:
+        raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
+    names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
+    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    over = merge(*(settings_layers(stream, name, settings) for name in names[:1]))
+    network = net_name(net)
+    if network is not None:
+        over["net"] = merge(over.get("net", {}), {"name": network})
+    configs = comparison_configs(stream_name(stream), dict.fromkeys(names), layers, over, preset)
+    folder, data = Path(out) if out is not None else None, stream if isinstance(stream, Stream) else None
+    jobs = [
+        Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None)
+        for name, each in configs.items()
+        for number in range(seed, seed + seeds)
+    ]
+    where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
+    comparison = Comparison(compare_outcomes(do_jobs(jobs, where, (), progress)))
+    if folder is not None:
+        save_comparison(folder, comparison.data)
+        save_text(folder / "comparison.md", comparison.to_markdown())
+        save_text(folder / "comparison.csv", comparison.to_csv())
+    return comparison
+
+
+def sweep(
+    stream: Stream | str,
+    method: str | type[Method] = "spacenet",
+    *,
+    trials: int = 20,
+    search: Search = "random",
+    seeds: int = 1,
+    seed: int = 0,
+    config: Settings = None,
+    out: Path_ = None,
+    validation: float = VALIDATION,
+    progress: bool = True,
+    on_trial: Callable[[Trial], None] = lambda trial: None,
+    engine: str = "local",
+    address: str | None = None,
+    workers: int | None = None,
+    **settings: Any,
+) -> SweepResult:
+    """Search a method's settings over the ranges that it declares. Trials are scored on held-out training data.
+
+    Parameters
+    ----------
+    stream : Stream or str
+        What to learn.
+    method : str or subclass of Method
+        Whose settings; its `search_space` declares the ranges.
+    trials : int
+        How many settings are tried in all.
+    search : "random" or "tpe"
+        Draw them at random, or where earlier trials did well (optuna's TPE).
+    seeds : int
+        Seeds per trial; the score is the mean ACC.
+    validation : float
+        The fraction of the training data that is held out to score trials; the test set is not used.
+    out : path, optional
+        Keep the search in this folder; the same call continues where it stopped.
+    on_trial : callable
+        Called with each trial that ends.
+    config, progress, engine, address, workers, **settings
+        As in `run`; settings are shared by all trials.
+
+    Returns
+    -------
+    SweepResult
+
+    Examples
+    --------
+    >>> import spacenet
+    >>> result = spacenet.sweep("split-digits", "naive", trials=2, epochs=1, tasks="0,1/2,3", progress=False)
+    >>> len(result.trials)
+    2
+    """
+    for name, value in (("trials", trials), ("seeds", seeds)):
+        if value < 1:
+            raise SettingsError(f"{value} is out of range (1 or more)", setting=name)
+    if not 0 < validation < 1:
+        raise SettingsError(f"{validation} is out of range (more than 0, less than 1)", setting="validation")
+    name, data = method_name(method), None
+    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    if isinstance(stream, Stream):
+        stream = data = stream.with_validation(validation)
+        over = settings_layers(stream, name, settings)
+    else:
+        over = settings_layers(stream, name, {**settings, "validation": validation})
+    spec = SweepSpec(stream_name(stream), name, merge(layers, over, {"seed": seed}), search, seed, seeds, data)
+    where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
+    search_ = Sweep(spec, Path(out) if out is not None else None)
+    at_once = workers or default_workers(spec.config({}))
+    for trial in search_.run(trials, at_once, partial(execute_all, engine=where)):
+        on_trial(trial)
+    best = search_.best()
+    if best is None:
+        raise RunError("no trial succeeded; the log of each trial says why")
+    scored = sorted((t for t in search_.trials() if t.score is not None), key=lambda t: -(t.score or 0.0))
+    result = SweepResult(spec.config(best.values, stream={"validation": 0.0}), scored)
+    if search_.folder is not None:
+        save_text(search_.folder / BEST, result.best.to_toml())
+    return result
+
+
+def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, progress: bool) -> list[Outcome]:
+    """Do all jobs, with progress: a bar for each in this process, or a look at all of them in others."""
+    for job in jobs:
+        check_folder(job)
+    outcomes = execute_all(jobs, engine, lambda job: _callbacks(job, callbacks, progress))
+    alone = not progress or not jobs or in_this_process(jobs, engine)
+    return list(outcomes if alone else follow_jobs(outcomes, jobs))
+
+
+def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:
+    return [*default_callbacks(progress), *(callbacks(job) if callable(callbacks) else callbacks)]
+
+
+def finish(outcome: Outcome) -> Any:
+    """The data of a run that ended, or its error; where the network was full, the error holds the result."""
+    if outcome.error is None:
+        return outcome.data
+    if isinstance(outcome.error, SpaceFull) and outcome.data is not None:
+        outcome.error.result = RunResult(outcome.data)
+    raise outcome.error
+
+
+def _listed(methods: str | Iterable[str | type[Method]]) -> list[str | type[Method]]:
+    names = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else list(methods)
+    if not names:
+        raise SettingsError("no method is named", setting="methods")
+    return names  # type: ignore[return-value]
+
+
+def tensorboard_callbacks() -> Callable[[Job], Sequence[Callback]]:
+    """For each job a callback that writes TensorBoard events into its folder."""
+    from spacenet.report.tensorboard import TensorBoardLogger
+
+    def callbacks(job: Job) -> Sequence[Callback]:
+        return [TensorBoardLogger(job.folder)] if job.folder is not None else []
+
+    return callbacks

@@ -1,0 +1,299 @@
+"""What `run`, `compare` and `sweep` return: results that show themselves in a terminal and in a notebook."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spacenet.config.run import RunConfig
+from spacenet.data.preprocessing import Array
+from spacenet.errors import RunError
+from spacenet.experiments.comparison import ComparisonData, Failure, Row
+from spacenet.experiments.folders import comparison_json, summarize_seeds
+from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.run import RunData
+from spacenet.experiments.sweep import Trial
+from spacenet.model.model import Model
+from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
+from spacenet.utils.extras import require_extra
+
+if TYPE_CHECKING:
+    from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
+
+
+class _Shown:
+    """Results that consist of tables."""
+
+    def tables(self) -> list[Table]:
+        """The tables that `print` and a notebook show."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(table.to_text() for table in self.tables())
+
+    def _repr_html_(self) -> str:
+        return "\n".join(table.to_html() for table in self.tables())
+
+    def to_latex(self) -> str:
+        """The main table as LaTeX, for the booktabs package."""
+        return self.tables()[0].to_latex()
+
+    def to_markdown(self) -> str:
+        """The main table as Markdown."""
+        return self.tables()[0].to_markdown()
+
+
+@dataclass(frozen=True, repr=False)
+class RunResult(_Shown):
+    """The result of one run. Accuracies are percentages.
+
+    Attributes
+    ----------
+    acc, bwt, forgetting, fwt, task_il_acc : float
+        Mean accuracy over all tasks in the end; backward transfer; forgetting; forward transfer; and the
+        task-incremental accuracy, where only the classes of the sample's own task compete.
+    matrix : array (tasks, tasks)
+        Accuracy on each task (column) after learning each task (row).
+    metrics : dict
+        Everything that was measured, as metrics.json holds it.
+    model : Model or None
+        The model, for methods that leave one.
+    config : RunConfig
+        All settings.
+    """
+
+    data: RunData
+
+    @property
+    def config(self) -> RunConfig:
+        return self.data.config
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        return self.data.metrics
+
+    @property
+    def method(self) -> str:
+        return self.data.config.model.method
+
+    @property
+    def stream(self) -> str:
+        return self.data.config.stream.name
+
+    @property
+    def seed(self) -> int:
+        return self.data.config.model.seed
+
+    @property
+    def acc(self) -> float:
+        return self._figure("acc")
+
+    @property
+    def bwt(self) -> float:
+        return self._figure("bwt")
+
+    @property
+    def forgetting(self) -> float:
+        return self._figure("forgetting")
+
+    @property
+    def fwt(self) -> float:
+        return self._figure("fwt")
+
+    @property
+    def task_il_acc(self) -> float:
+        return self._figure("task_il_acc")
+
+    @property
+    def matrix(self) -> Array:
+        return np.array(self.metrics.get("matrix", []))
+
+    @property
+    def labels(self) -> list[list[str]]:
+        return self.data.labels
+
+    @property
+    def model(self) -> Model | None:
+        return self.data.model
+
+    @property
+    def folder(self) -> Path | None:
+        return self.data.folder
+
+    def _figure(self, name: str) -> float:
+        if name not in self.metrics:
+            raise RunError("no task was learned, so there is nothing measured")
+        return float(self.metrics[name])
+
+    def tables(self) -> list[Table]:
+        return run_tables(self.data)
+
+    def to_frame(self) -> "DataFrame":
+        """The accuracy matrix as a pandas data frame: rows are tasks learned, columns are tasks tested."""
+        pandas = require_extra("to_frame", "pandas", "pandas")
+        names = [", ".join(labels) for labels in self.labels]
+        index = pandas.RangeIndex(1, len(names) + 1, name="after task")
+        frame: DataFrame = pandas.DataFrame(self.matrix[: len(names), : len(names)], index=index, columns=names)
+        return frame
+
+    def report(self, path: str | Path, *, beside: "RunResult | None" = None) -> Path:
+        """Write an HTML page with everything that can be shown of the run; it needs no other files."""
+        from spacenet.report.page.build import run_page, save_page
+
+        save_page(run_page([self.data], beside.data if beside else None), Path(path))
+        return Path(path)
+
+
+@dataclass(frozen=True, repr=False)
+class SeedResults(_Shown, Sequence[RunResult]):
+    """The results of one run with several seeds: a sequence of `RunResult`, with mean and standard deviation.
+
+    Attributes
+    ----------
+    acc, bwt, task_il_acc : MeanStd
+        Mean and standard deviation over the seeds.
+    failures : tuple
+        Seeds that did not finish, each with its error.
+    """
+
+    runs: Sequence[RunResult]
+    failures: Sequence[Failure] = ()
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.runs[index]
+
+    def __iter__(self) -> Iterator[RunResult]:
+        return iter(self.runs)
+
+    @cached_property
+    def summary(self) -> dict[str, MeanStd]:
+        return summarize_seeds([run.data for run in self.runs])
+
+    @property
+    def acc(self) -> MeanStd:
+        return self.summary["acc"]
+
+    @property
+    def bwt(self) -> MeanStd:
+        return self.summary["bwt"]
+
+    @property
+    def task_il_acc(self) -> MeanStd:
+        return self.summary["task_il_acc"]
+
+    def tables(self) -> list[Table]:
+        return [seeds_table([run.data for run in self.runs])]
+
+    def to_frame(self) -> "DataFrame":
+        """One row per seed as a pandas data frame."""
+        pandas = require_extra("to_frame", "pandas", "pandas")
+        names = ("acc", "bwt", "forgetting", "task_il_acc", "seconds")
+        rows = {run.seed: {name: run.metrics[name] for name in names} for run in self.runs}
+        frame: DataFrame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("seed")
+        return frame
+
+    def report(self, path: str | Path) -> Path:
+        """Write an HTML page: figures of all seeds, plots of the first."""
+        from spacenet.report.page.build import run_page, save_page
+
+        page = run_page([run.data for run in self.runs], failures=self.failures)
+        save_page(page, Path(path))
+        return Path(path)
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison(_Shown):
+    """Several methods on one stream: one row per method.
+
+    Attributes
+    ----------
+    rows : sequence of Row
+        ACC, BWT and task-incremental ACC with their standard deviation, what each method keeps, and its time.
+    failures : sequence of Failure
+        Runs that did not learn the whole stream, each with its reason.
+    """
+
+    data: ComparisonData
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        return self.data.rows
+
+    @property
+    def failures(self) -> Sequence[Failure]:
+        return self.data.failures
+
+    @property
+    def runs(self) -> Mapping[str, list[RunResult]]:
+        """The runs of each method."""
+        return {name: [RunResult(run) for run in runs] for name, runs in self.data.runs.items()}
+
+    def tables(self) -> list[Table]:
+        return [comparison_table(self.data)]
+
+    def to_csv(self) -> str:
+        """Plain numbers as CSV, one line per method."""
+        columns = self.columns()
+        rows = [["" if v is None else str(v) for v in row] for row in zip(*columns.values(), strict=True)]
+        return Table(self.data.stream, list(columns), rows).to_csv()
+
+    def to_json(self) -> str:
+        """Rows and failures as JSON."""
+        return comparison_json(self.data)
+
+    def to_frame(self) -> "DataFrame":
+        """One row per method as a pandas data frame, with plain numbers."""
+        pandas = require_extra("to_frame", "pandas", "pandas")
+        frame: DataFrame = pandas.DataFrame(self.columns()).set_index("method")
+        return frame
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Plain numbers by column; figures over seeds have a column for their standard deviation."""
+        found: dict[str, list[Any]] = {}
+        for row in self.rows:
+            for name, value in vars(row).items():
+                if isinstance(value, MeanStd):
+                    found.setdefault(name, []).append(value.mean)
+                    found.setdefault(f"{name}_std", []).append(value.std)
+                else:
+                    found.setdefault(name, []).append(value)
+        return found
+
+    def report(self, path: str | Path) -> Path:
+        """Write an HTML page that puts the methods side by side."""
+        from spacenet.report.page.build import comparison_page, save_page
+
+        save_page(comparison_page(self.data), Path(path))
+        return Path(path)
+
+
+@dataclass(frozen=True, repr=False)
+class SweepResult(_Shown):
+    """The outcome of a search for settings, the best trial first.
+
+    Attributes
+    ----------
+    best : RunConfig
+        The best settings, to be evaluated on the test set: ``spacenet.run(stream, config=result.best.to_plain())``.
+    trials : sequence of Trial
+        What was tried, with its score: mean ACC on held-out training data.
+    """
+
+    best: RunConfig
+    trials: Sequence[Trial]
+
+    def tables(self) -> list[Table]:
+        return [sweep_table(self.trials)]
+
+    def to_frame(self) -> "DataFrame":
+        """One row per trial as a pandas data frame."""
+        pandas = require_extra("to_frame", "pandas", "pandas")
+        rows = {trial.number: {"acc": trial.score, **trial.values} for trial in self.trials}
+        frame: DataFrame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("trial")
+        return frame

@@ -1,0 +1,83 @@
+"""From what a user passes to a configuration: a stream, a method, a network, settings by their own names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from spacenet.config.model import merge, sort_into_sections
+from spacenet.config.presets import preset_config, preset_names
+from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.settings import to_plain
+from spacenet.config.stream import StreamConfig
+from spacenet.data.stream import Stream
+from spacenet.errors import SettingsError
+from spacenet.methods import Method, register_method
+from spacenet.nets import register_net
+from spacenet.registry import METHODS, NETS
+
+Net = str | Callable[..., Any]
+STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
+
+
+def method_name(method: str | type[Method]) -> str:
+    """The name of a method; a class that is not known by its name yet is registered."""
+    if isinstance(method, str):
+        return method
+    if METHODS.get(method.name) is not method:
+        register_method(method)
+    return method.name
+
+
+def net_name(net: Net | None) -> str | None:
+    """The name of a network; a function that builds one is registered under its own name."""
+    if net is None or isinstance(net, str):
+        return net
+    name = getattr(net, "__name__", type(net).__name__).replace("_", "-")
+    if NETS.get(name) is not net:
+        register_net(name, net)
+    return name
+
+
+def build_config(
+    stream: Stream | str,
+    method: str | type[Method],
+    *,
+    net: Net | None = None,
+    preset: str | None = None,
+    config: str | Path | Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    settings: Mapping[str, Any],
+) -> RunConfig:
+    """The configuration of a run: the preset, over it `config`, over it what is given by name."""
+    name = method_name(method)
+    over = settings_layers(stream, name, settings)
+    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    if isinstance(stream, Stream):
+        layers.pop("stream", None)
+    if layers.get("method", {}).get("name", name) != name:
+        layers.pop("method")  # they are another method's
+    network = net_name(net)
+    if network is not None:
+        over = merge(over, {"net": {"name": network}})
+        of_stream = stream.name if isinstance(stream, Stream) else stream
+        preset = preset or (network if network in preset_names(of_stream) else None)
+    if seed is not None:
+        over["seed"] = seed
+    return preset_config(stream_name(stream), name, layers, over, preset=preset)
+
+
+def stream_name(stream: Stream | str) -> str:
+    return stream.name if isinstance(stream, Stream) else stream
+
+
+def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings given by name, as nested mappings; those of the stream go with a stream that is given by name."""
+    of_stream = {name: value for name, value in settings.items() if name in STREAM_SETTINGS}
+    if of_stream and isinstance(stream, Stream):
+        raise SettingsError(
+            "belongs to a stream by name; cut a stream of your own when you make it", setting=next(iter(of_stream))
+        )
+    rest = {name: value for name, value in settings.items() if name not in of_stream}
+    own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
+    return {"stream": own, **to_plain(sort_into_sections(method, rest))}

