@@ -2,12 +2,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from spacenet.experiments.batch import execute
+from spacenet.experiments.seeds import create_folders
 
 from benchmarks import results
 from spacenet.cli.run import _parse
 from spacenet.config.presets import preset
-from spacenet.experiments.batch import execute
-from spacenet.experiments.seeds import create_folders
 from spacenet.report.tables import bytes_text
 
 

@@ -33,7 +33,9 @@ def test_one_number_stands_for_all_layers() -> None:
 
 
 def test_layers_of_one_group_share_their_numbers() -> None:
-    budget = resolve(Ledger(build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=4)), [4, 5, 6, 7], [0, 1, 2, 3], [0.5], classes=2)
+    budget = resolve(
+        Ledger(build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=4)), [4, 5, 6, 7], [0, 1, 2, 3], [0.5], classes=2
+    )
     assert budget.selected["group2"] == budget.selected["group2.1"] == 6
     assert budget.reserved["group3"] == budget.reserved["group3.1"] == 3
 
