@@ -89,6 +89,7 @@ class Workspace:
                         self.device
                     )
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
+        self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
         self._counts = [count for numbers in stored.values() for count in (numbers.numel(), -numbers.numel() % ALIGNED)]
         own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
         padded = [F.pad(numbers.flatten(), (0, -numbers.numel() % ALIGNED)) for numbers in stored.values()]
@@ -134,7 +135,7 @@ class Workspace:
         params = {}
         for (name, shape), part in zip(self._shapes.items(), parts[::2], strict=True):
             numbers = part if len(shape) == 1 else part.view(shape)
-            params[name] = numbers.permute(0, 3, 1, 2) if self.layout.permutes(len(shape)) else numbers
+            params[name] = numbers.permute(0, 3, 1, 2) if name in self._permuted else numbers
         return params
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
