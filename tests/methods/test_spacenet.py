@@ -114,7 +114,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
         for epoch in range(3):
             batch = Batch(stream[0].train.x, stream[0].train.y, torch.arange(60))
             optimizer.zero_grad()
-            method.loss(method.forward(batch), batch).backward()
+            method.backward(method.loss(method.forward(batch), batch))
             method.step(optimizer)
             method.end_epoch(epoch, optimizer, last=epoch == 2)
         moved = [
@@ -128,7 +128,7 @@ def test_a_grown_connection_inherits_no_momentum() -> None:
     method.begin_task(task, task.train)
     optimizer = make_optimizer(method, TrainingConfig(momentum=0.9))
     batch = Batch(task.train.x, task.train.y, torch.arange(60))
-    method.loss(method.forward(batch), batch).backward()
+    method.backward(method.loss(method.forward(batch), batch))
     method.step(optimizer)
     assert method.workspace is not None
     training = method.workspace.links["input-hidden1"]

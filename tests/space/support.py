@@ -91,7 +91,7 @@ def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: b
         x = torch.randn(8, case.inputs, generator=rng)
         output = workspace(x, workspace.frozen_inputs.precompute(x))
         optimizer.zero_grad()
-        F.cross_entropy(output, torch.randint(output.shape[1], (8,), generator=rng)).backward()
+        workspace.backward(F.cross_entropy(output, torch.randint(output.shape[1], (8,), generator=rng)))
         workspace.step(optimizer)
         if rewire:
             workspace.rewire(0.3, optimizer)

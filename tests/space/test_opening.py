@@ -42,7 +42,7 @@ def learn_two_tasks(blueprint: Blueprint, settings: dict[str, Any]) -> Ledger:
         optimizer = SGD(workspace.parameters(), 0.05, momentum=0.9)
         for step in range(4):
             optimizer.zero_grad()
-            F.cross_entropy(workspace(images(step), {}), torch.arange(16) % 2).backward()
+            workspace.backward(F.cross_entropy(workspace(images(step), {}), torch.arange(16) % 2))
             workspace.step(optimizer)
             workspace.rewire(0.2, optimizer)
         workspace.commit(task)
@@ -57,7 +57,7 @@ def test_every_layout_is_the_same_network(build: Callable[[], Blueprint], settin
     found = []
     for layout in LAYOUTS:
         workspace = open_task(learn_two_tasks(build(), settings), settings, 2, layout)
-        F.cross_entropy(workspace(images(9), {}), torch.arange(16) % 2).backward()
+        workspace.backward(F.cross_entropy(workspace(images(9), {}), torch.arange(16) % 2))
         (own,) = workspace.parameters()
         assert own.grad is not None
         gradient = own.grad.clone()

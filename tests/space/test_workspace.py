@@ -106,7 +106,7 @@ def test_importance_is_the_sum_of_gradient_times_actual_change() -> None:
         x = torch.randn(8, case.inputs, generator=case.rng(step))
         output = workspace(x, workspace.frozen_inputs.precompute(x))
         optimizer.zero_grad()
-        F.cross_entropy(output, torch.zeros(8, dtype=torch.long)).backward()
+        workspace.backward(F.cross_entropy(output, torch.zeros(8, dtype=torch.long)))
         old = own.detach().clone()
         workspace.step(optimizer)
         assert own.grad is not None
@@ -127,8 +127,10 @@ def test_the_blueprints_derivative_gives_the_bits_of_autograd(case: Case, all_ou
         train(case, workspace, case.tasks)
         x = torch.randn(9, case.inputs, generator=case.rng(4))
         output = workspace(x, workspace.frozen_inputs.precompute(x))
-        output.square().sum().backward()
         (own,) = workspace.parameters()
+        own.grad = None
+        second = workspace(-x, workspace.frozen_inputs.precompute(-x))
+        workspace.backward(output.square().sum() + second.sum())
         found.append([output.detach(), own.detach(), own.grad])
     for ours, autograd in zip(*found, strict=True):
         assert ours is not None
@@ -142,7 +144,7 @@ def test_a_moved_connection_has_no_momentum() -> None:
     optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9)
     x = torch.randn(8, case.inputs, generator=case.rng(3))
     output = workspace(x, workspace.frozen_inputs.precompute(x))
-    F.cross_entropy(output, torch.zeros(8, dtype=torch.long)).backward()
+    workspace.backward(F.cross_entropy(output, torch.zeros(8, dtype=torch.long)))
     workspace.step(optimizer)
     (momentum,) = optimizer.state_tensors().values()
     momentum.fill_(1.0)

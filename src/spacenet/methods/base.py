@@ -150,6 +150,10 @@ class Method(ABC):
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         return F.cross_entropy(output, self.target(batch))
 
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradients of the parameters."""
+        loss.backward()
+
     def step(self, optimizer: Optimizer) -> None:
         """Update the parameters; gradients are in place."""
         optimizer.step()

@@ -34,8 +34,13 @@ class FrozenInputs:
         """What the frozen units add to each link's targets, for all samples; a batch takes its rows of it."""
         if not self.feeds:
             return {}
-        parts = [self._compute(chunk) for chunk in x.split(CHUNK)]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+        found: dict[str, Tensor] = {}
+        for start in range(0, max(1, len(x)), CHUNK):
+            for name, part in self._compute(x[start : start + CHUNK]).items():
+                if name not in found:
+                    found[name] = part.new_empty(len(x), *part.shape[1:])
+                found[name][start : start + CHUNK] = part
+        return found
 
     def _compute(self, x: Tensor) -> Mapping[str, Tensor]:
         precomputed = {}

@@ -67,7 +67,8 @@ class Workspace:
         """Running statistics of batch norm, which the forward pass updates."""
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
-        self._derivative = _Derivative(self) if ledger.blueprint.derivative and device.type == "cpu" else None
+        derivative = ledger.blueprint.derivative
+        self._manual = _ManualGradient(self, derivative) if derivative and device.type == "cpu" else None
 
     def _open_parameters(self) -> None:
         """Lay out the vector of all parameters and that of the task's own."""
@@ -140,9 +141,16 @@ class Workspace:
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        if self._derivative is not None and training and hook is None and not torch.is_autocast_enabled("cpu"):
-            return self._derivative(x, precomputed)
+        if self._manual is not None and training and hook is None and torch.is_grad_enabled():
+            if not torch.is_autocast_enabled("cpu"):
+                return self._manual.forward(x, precomputed)
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
+
+    def backward(self, loss: Tensor) -> None:
+        """Compute the gradient of the task's own parameters."""
+        loss.backward()
+        if self._manual is not None:
+            self._manual.backward()
 
     def step(self, optimizer: Optimizer) -> None:
         """One optimizer step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
@@ -271,33 +279,32 @@ class Workspace:
         return workspace
 
 
-class _Derivative:
-    """A workspace's network and its gradient as one operation of autograd, computed by the blueprint's `derivative`."""
+class _ManualGradient:
+    """A workspace's network, computed with the blueprint's `derivative` instead of autograd."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        derivative = workspace.ledger.blueprint.derivative
-        assert derivative is not None
-        self.derivative: Derivative = derivative
+    def __init__(self, workspace: Workspace, derivative: Derivative) -> None:
+        self.derivative = derivative
         self.own, self.place, self.vector = workspace._own, workspace._place, workspace._base
         self.params = workspace.split(self.vector)
         self.gradient = torch.zeros_like(self.vector)
         self.gradients = workspace.split(self.gradient)
+        self.passes: list[tuple[Tensor, list[Tensor], Params]] = []
+        """Forward passes whose backward pass is due: output, activations, parameters."""
 
-    def __call__(self, x: Tensor, precomputed: Params) -> Tensor:
-        output: Tensor = _Operation.apply(self.own, self, {**self.params, **precomputed}, x)
+    def forward(self, x: Tensor, precomputed: Params) -> Tensor:
+        """The output, from which autograd computes the loss."""
+        with torch.no_grad():
+            self.vector.scatter_(0, self.place, self.own)  # takes less than half the time of index_copy_
+            params = {**self.params, **precomputed} if precomputed else self.params
+            output, activations = self.derivative.forward(params, x)
+        self.passes.append((output.requires_grad_(), activations, params))
         return output
 
-
-class _Operation(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, own: Tensor, network: _Derivative, params: Params, x: Tensor) -> Tensor:
-        network.vector.scatter_(0, network.place, own)  # less than half the time of index_copy_
-        output, ctx.activations = network.derivative.forward(params, x)
-        ctx.network, ctx.params = network, params
-        return output
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        network: _Derivative = ctx.network
-        network.derivative.backward(ctx.params, ctx.activations, gradients[0], network.gradients)
-        return network.gradient.index_select(0, network.place), None, None, None
+    def backward(self) -> None:
+        """Continue from the outputs' gradients to those of the task's own parameters."""
+        for output, activations, params in self.passes:
+            if output.grad is not None:
+                self.derivative.backward(params, activations, output.grad, self.gradients)
+                gradient = self.gradient.index_select(0, self.place)
+                self.own.grad = gradient if self.own.grad is None else self.own.grad + gradient
+        self.passes.clear()

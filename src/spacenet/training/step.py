@@ -40,12 +40,12 @@ class Step:
         loss = self.method.loss(output, batch)
         for parameter in self.parameters:
             parameter.grad = None
-        loss.backward()
+        self.method.backward(loss)
         if self.hardware.fabric is not None:
             self.hardware.add_up((p.grad for p in self.parameters if p.grad is not None), weight)
         self.method.step(self.optimizer)
         self.loss += loss.detach() * len(rows)
-        correct = (output.detach().argmax(1) == self.method.target(batch)).sum()
+        correct = (output.argmax(1) == self.method.target(batch)).sum()
         if len(output) != len(rows):  # a method may show each sample in several forms
             correct = correct * (len(rows) / len(output))
         self.correct += correct

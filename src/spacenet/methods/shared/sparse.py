@@ -212,6 +212,9 @@ class SparseMethod(Method):
             output = F.pad(output, (0, 1), value=math.log(self.settings.phantom_classes))
         return F.cross_entropy(output, self.target(batch), label_smoothing=self.settings.label_smoothing)
 
+    def backward(self, loss: Tensor) -> None:
+        self.active_workspace().backward(loss)
+
     def step(self, optimizer: Optimizer) -> None:
         self.active_workspace().step(optimizer)
 
