@@ -25,7 +25,7 @@ IMAGES, CLASSES, SHAPE = 64, 4, (3, 32, 32)
 
 
 def trace_files(call: Callable[[], object]) -> list[str]:
-    """The files of the package whose functions a call calls, in order; a file to which calls come back appears again."""
+    """The files of the package that a call calls into, in order; a file appears again when it is called again."""
     walk: list[str] = []
 
     def note(frame: FrameType, event: str, argument: Any) -> None:

@@ -141,9 +141,9 @@ class Workspace:
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        if self._manual is not None and training and hook is None and torch.is_grad_enabled():
-            if not torch.is_autocast_enabled("cpu"):
-                return self._manual.forward(x, precomputed)
+        needs_gradient = training and torch.is_grad_enabled()
+        if self._manual is not None and needs_gradient and hook is None and not torch.is_autocast_enabled("cpu"):
+            return self._manual.forward(x, precomputed)
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
     def backward(self, loss: Tensor) -> None:
@@ -170,11 +170,9 @@ class Workspace:
         total = torch.zeros(len(self.units[layer]))
         is_input = layer == self.ledger.blueprint.input.name
         for opened in self.links.values():
-            target, source = opened.ends()
-            if is_input and opened.link.source == layer:
-                total.index_add_(0, source, opened.connection_importance())
-            elif opened.link.target == layer:
-                total.index_add_(0, target, opened.connection_importance())
+            if layer == (opened.link.source if is_input else opened.link.target):
+                target, source = opened.ends()
+                total.index_add_(0, source if is_input else target, opened.connection_importance())
         return total[self.selected[layer]]
 
     def rewire(self, fraction: float, optimizer: Optimizer | None = None) -> dict[str, Tensor]:
