@@ -27,6 +27,7 @@ from spacenet.config.presets import preset_config
 from spacenet.data.streams import build_stream
 from spacenet.data.task import Task
 from spacenet.methods import get_method
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import build_net
 from spacenet.report.table import Table
 from spacenet.training.loop import learn_task
@@ -154,7 +155,8 @@ def compare(method: str, loop: Loop, options: Options) -> dict[str, float]:
     for _ in range(options.repeats):
         learner = get_method(method)(build_net(model.net, stream.input_shape), model.method_settings, model.seed)
         for task in stream:
-            hidden = model.net.hidden[0] if method == "naive" else model.method_settings.selected[0]
+            settings = model.method_settings
+            hidden = settings.selected[0] if isinstance(settings, SparseSettings) else model.net.hidden[0]
             outputs = task.classes.stop if method == "naive" else len(task.classes)
             training = model.training
             shape = Shape(hidden, outputs, training.epochs, training.batch_size, training.learning_rate)

@@ -42,14 +42,12 @@ class Optimizer(ABC):
     def step(self) -> None:
         """Update all parameters that have a gradient."""
         parameters, tensors = self.parameters, self._tensors
-        gradients = [parameter.grad for parameter in parameters]
-        if any(gradient is None for gradient in gradients):
-            used = [number for number, gradient in enumerate(gradients) if gradient is not None]
-            parameters, tensors, gradients = (
-                [each[number] for number in used] for each in (parameters, tensors, gradients)
-            )
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        if len(gradients) < len(parameters):
+            used = [number for number, parameter in enumerate(parameters) if parameter.grad is not None]
+            parameters, tensors = [parameters[number] for number in used], [tensors[number] for number in used]
         if gradients:
-            self._update(parameters, tensors, gradients)  # type: ignore[arg-type]
+            self._update(parameters, tensors, gradients)
 
     @abstractmethod
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
