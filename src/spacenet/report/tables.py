@@ -1,6 +1,7 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "comparison_table",
+    "comparison_values",
     "confusion_table",
     "datasets_table",
     "inspection_tables",
@@ -147,6 +149,20 @@ def comparison_table(data: "ComparisonData") -> Table:
     std = ", mean ± standard deviation" if any(row.seeds > 1 for row in data.rows) else ""
     title = f"{data.stream}, {seeds_text(data.seeds)}{std} ({data.evaluated_on})"
     return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
+
+
+def comparison_values(data: "ComparisonData") -> Table:
+    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
+    lines: list[dict[str, str]] = []
+    for row in data.rows:
+        line: dict[str, str] = {}
+        for name, value in asdict(row).items():
+            if isinstance(value, dict):
+                line |= {name: str(value["mean"]), f"{name}_std": str(value["std"])}
+            else:
+                line[name] = "" if value is None else str(value)
+        lines.append(line)
+    return Table(data.stream, list(lines[0]) if lines else [], [list(line.values()) for line in lines], "ll")
 
 
 def sweep_table(trials: "Sequence[Trial]") -> Table:

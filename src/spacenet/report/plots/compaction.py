@@ -159,9 +159,7 @@ def _panel(part: "SubFigure", block: Block, data: CompactionData, name: str, mos
     right.tick_params(axis="y", length=0)
     for spine in middle.spines.values():
         spine.set(visible=True, color=LINE)
-    middle.set(
-        xlabel=f"{sources} units of {data.source} (sorted)", ylabel=f"{targets} units of {data.target}"
-    )
+    middle.set(xlabel=f"{sources} units of {data.source} (sorted)", ylabel=f"{targets} units of {data.target}")
     above.set_ylabel("connections", size=8)
     right.set_xlabel("connections", size=8, loc="right")
     part.suptitle(name, size=9, color=INK)
