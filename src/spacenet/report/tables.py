@@ -169,7 +169,7 @@ def sweep_table(trials: "Sequence[Trial]") -> Table:
     """The best trials of a search, the best first."""
     scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
     rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
-    return Table(f"The best of {plural(len(trials), 'trial')}", ["trial", "ACC %", "settings"], rows, "lrl")
+    return Table(f"The best of {plural(len(trials), 'trial')} (held-out data)", ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -204,12 +204,6 @@ def _comparison_notes(rows: "Sequence[Row]") -> list[str]:
 
 
 # Data sets and models
-
-
-def sweep_table(trials: "Sequence[Trial]", shown: int = 10) -> Table:
-    """The best trials of a search."""
-    rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in trials[:shown]]
-    return Table(f"The best of {len(trials)} trials (held-out data)", ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def datasets_table(listings: Sequence[Listing]) -> Table:
