@@ -116,8 +116,7 @@ def _compare_task(config: RunConfig, stream: Stream, tasks: list[Task], seconds_
         (LITERAL, MaskedDense, whole(config)),
     ):
         method = new_method(kind, its_config, stream)
-        method.load_model(learned.model())
-        method.tasks_learned = learned.tasks_learned
+        method.load_state(learned.state())
         steppers[form] = Stepper(method, task, its_config)
     steppers[DENSE] = dense_stepper(config, stream, tasks)
     return {

@@ -83,8 +83,7 @@ def _compare_task(config: RunConfig, stream: Stream, number: int, hardware: Hard
     steppers = {}
     for form, its_config in ((COMPACT, config), (MASKED, whole(config))):
         method = new_method(SpaceNet, its_config, stream, hardware.device)
-        method.load_model(learned.model())
-        method.tasks_learned = learned.tasks_learned
+        method.load_state(learned.state())
         steppers[form] = Stepper(method, task, its_config, hardware)
     steppers[DENSE] = dense_stepper(config, stream, [*earlier, task], hardware)
     timings = alternate(steppers, seconds)

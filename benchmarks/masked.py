@@ -22,8 +22,8 @@ class MaskedDense(SpaceNet):
 
     name = "masked-dense"
 
-    def _enter(self, workspace: Workspace, task: Task, data: Samples) -> None:
-        super()._enter(workspace, task, data)
+    def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
+        super().open_workspace(workspace, task, data)
         self.values = {key: nn.Parameter(value.detach().clone()) for key, value in workspace.values().items()}
         self.masks = {key: torch.zeros_like(value.detach()) for key, value in self.values.items()}
         self.omega = {name: torch.zeros_like(self.masks[name]) for name in workspace.training}
@@ -54,16 +54,17 @@ class MaskedDense(SpaceNet):
             self._to_books().rewire(self.settings.rewire_fraction)
             self._from_books()
 
-    def task_state(self) -> dict[str, Tensor]:
-        self._to_books()
-        return super().task_state()
+    def state(self) -> dict[str, Tensor]:
+        if self.workspace is not None:
+            self._to_books()
+        return super().state()
 
     def end_task(self, task: Task) -> None:
         self._to_books()
         super().end_task(task)
 
     def _to_books(self) -> Workspace:
-        workspace = self._at_work()
+        workspace = self.active_workspace()
         for name, training in workspace.training.items():
             training.value.data.copy_(self.values[name].detach().flatten()[training.place])
             training.importance.copy_(self.omega[name].flatten()[training.place])
@@ -75,7 +76,7 @@ class MaskedDense(SpaceNet):
 
     def _from_books(self) -> None:
         """Weights, masks and importance of the links as the workspace has them now."""
-        workspace = self._at_work()
+        workspace = self.active_workspace()
         weights = workspace.values()
         for name, training in workspace.training.items():
             self.values[name].data.copy_(weights[name].detach())

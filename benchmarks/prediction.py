@@ -78,7 +78,7 @@ def as_dense(model: Model) -> Model:
     dense = model.copied()
     ledger = dense.method.ledger
     units = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.layers}
-    dense.method._pack = Pack(ledger.blueprint.forward, units, cut(ledger, units))
+    dense.method.use_pack(Pack(ledger.blueprint.forward, units, cut(ledger, units)))
     return dense
 
 

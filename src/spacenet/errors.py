@@ -1,7 +1,7 @@
 """Errors whose message is meant for the person at the keyboard: what was wrong, where, and what to do.
 
-The message states the fact. What to do about it depends on where one is: `cli` says it for the command line, `python` for
-Python. `str(error)` is the message with Python's remedy; the command line prints `error.for_cli()`.
+The message states the fact. What to do about it depends on where one is: `cli` says it for the command line, `python`
+for Python. `str(error)` is the message with Python's remedy; the command line prints `error.for_cli()`.
 """
 
 from typing import Any

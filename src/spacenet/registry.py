@@ -1,8 +1,8 @@
 """What can be chosen by name: methods, networks, data sets and streams.
 
-Each registry knows its built-in entries by where they are defined and imports one only when it is asked for. More come from
-`register` in Python, or from an installed package through an entry point of the group `spacenet.methods`, `spacenet.nets`,
-`spacenet.datasets` or `spacenet.streams`.
+Each registry knows its built-in entries by where they are defined and imports one only when it is asked for. More come
+from `register` in Python, or from an installed package through an entry point of the group `spacenet.methods`,
+`spacenet.nets`, `spacenet.datasets` or `spacenet.streams`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -53,6 +53,10 @@ class Registry(Mapping[str, Any]):
         if name in points:
             return self._load(points[name])
         raise unknown(self.kind, name, list(self))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry with this name, or the default."""
+        return self[name] if name in self else default  # noqa: SIM401, this is it
 
     def __contains__(self, name: object) -> bool:
         return name in self._registered or name in self._builtin or name in self._entry_points()

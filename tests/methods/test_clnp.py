@@ -123,7 +123,7 @@ def test_a_full_network_takes_no_further_task() -> None:
     method = clnp(1)
     for taken in method.taken.values():
         taken[:] = True
-    with pytest.raises(SpaceFull, match="the network is full: all 60 hidden units"):
+    with pytest.raises(SpaceFull, match="the network is full: earlier tasks use all 60 hidden units"):
         learn(method, list(small_stream())[1:2], CAREFUL)
 
 

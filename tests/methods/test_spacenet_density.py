@@ -79,7 +79,9 @@ def test_it_trains_exactly_as_spacenet() -> None:
     method = make(SpaceNetDensity, MLP)
     for each in (plain, method):
         learn(each, small_stream())
-    assert all(torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True)
+    )
     assert method.extra_bytes() > plain.extra_bytes() == 0
 
 

@@ -127,7 +127,7 @@ def test_summaries_of_classes_are_exported_with_the_network(to: str, kind: str, 
     exported = files.export(learned, tmp_path / "model", to)
     assert exported.max_difference < files.MOST_APART
     assert [layer.packed for layer in exported.layers] == [
-        len(learned.method.packed().units[layer.name]) for layer in exported.layers
+        len(learned.method.pack().units[layer.name]) for layer in exported.layers
     ]
     shape = learned.recipe.input_shape
     for x in (samples(1, *shape), samples(5, *shape), np.zeros((2, *shape), np.float32)):

@@ -108,10 +108,10 @@ def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
     method = learned(build, settings, 2)
-    before = {name: tensor.clone() for name, tensor in method.model().items()}
+    before = {name: tensor.clone() for name, tensor in method.network_state().items()}
     learn_task(method, images()[2], TRAINING, on_batch=lambda d, t: None, on_epoch=lambda e, o: None)
     assert method.tasks_learned == 3
-    after = method.model()
+    after = method.network_state()
     for link in method.blueprint.links:
         kept = len(before[f"links/{link.name}/owner"])
         assert torch.equal(after[f"links/{link.name}/value"][:kept], before[f"links/{link.name}/value"])

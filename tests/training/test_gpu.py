@@ -36,7 +36,7 @@ def learned(
             on_batch=lambda done, total: None,
             on_epoch=lambda epoch, optimizer: None,
         )
-    return [tensor.cpu() for tensor in method.model().values()]
+    return [tensor.cpu() for tensor in method.state().values()]
 
 
 def spacenet() -> SpaceNet:
@@ -94,7 +94,7 @@ def test_predictions_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch)
     method = spacenet()
     learned(method, monkeypatch)
     here = SpaceNet(tiny_wrn(), method.settings, 0)
-    here.load_model(method.model())
+    here.load_state(method.state())
     torch.testing.assert_close(method.predict_all(batch()), here.predict_all(batch()), atol=1e-2, rtol=1e-2)
 
 

@@ -17,7 +17,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
     for seed in (1, 1, 2):
         method = make(Naive, seed=seed)
         learn(method, small_stream())
-        results.append(torch.cat([value.flatten() for value in method.model().values()]))
+        results.append(torch.cat([value.flatten() for value in method.network_state().values()]))
     assert torch.equal(results[0], results[1])
     assert not torch.equal(results[0], results[2])
 

@@ -79,7 +79,8 @@ def run(
     engine, address, workers
         Where several seeds are computed: "local", "dask" or "ray".
     **settings
-        Any other setting by its name: ``epochs=5``, ``rewire_fraction=0.3``, ``hidden=(100, 100)``, ``classes_per_task=5``.
+        Any other setting by its name: ``epochs=5``, ``rewire_fraction=0.3``, ``hidden=(100, 100)``,
+        ``classes_per_task=5``.
 
     Returns
     -------

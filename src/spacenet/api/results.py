@@ -53,8 +53,8 @@ class RunResult(_Shown):
     Attributes
     ----------
     acc, bwt, forgetting, fwt, task_il_acc : float
-        Mean accuracy over all tasks in the end; backward transfer; forgetting; forward transfer; and the accuracy if the
-        model only has to choose among the classes of the sample's task (task-incremental).
+        Mean accuracy over all tasks in the end; backward transfer; forgetting; forward transfer; and the
+        task-incremental accuracy, where only the classes of the sample's own task compete.
     matrix : array (tasks, tasks)
         Accuracy on each task (column) after learning each task (row).
     metrics : dict

@@ -14,8 +14,8 @@ from spacenet.cli.options import Selection, methods_text, parse_stream_command, 
 from spacenet.cli.output import print_tables, write_report
 
 DESCRIPTION = (
-    "Run several methods on one stream and put them side by side. The same command continues where it stopped; finished "
-    "runs are not repeated."
+    "Run several methods on one stream and put them side by side. The same command continues where it stopped; "
+    "finished runs are not repeated."
 )
 
 

@@ -8,7 +8,7 @@ import tyro
 from rich.console import Console
 from tyro.conf import arg
 
-from spacenet.cli.options import MARKERS, form_type
+from spacenet.cli.forms import MARKERS, form_type
 from spacenet.cli.output import print_tables
 from spacenet.data.datasets import get_dataset, list_datasets
 from spacenet.registry import DATASETS
@@ -36,7 +36,7 @@ def data(arguments: list[str]) -> int:
     """Execute `spacenet data …`."""
     listing, fetching = form_type(List), form_type(Fetch)
     commands: Any = {"list": listing, "fetch": fetching}
-    command = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
+    command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     return _fetch(command) if isinstance(command, fetching) else _list(command)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.cli.output import print_tables
 from spacenet.config.settings import to_plain
 from spacenet.errors import SettingsError

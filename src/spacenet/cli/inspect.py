@@ -9,7 +9,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.cli.output import print_tables
 from spacenet.model.file import load_model
 from spacenet.model.inspection import inspect_model

@@ -15,7 +15,7 @@ import tyro
 from annotated_types import Ge
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.cli.output import print_tables
 from spacenet.config.settings import check
 from spacenet.data.inputs import looks_scaled

@@ -13,7 +13,7 @@ import tyro
 from annotated_types import Ge
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.config.settings import check
 from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError

@@ -7,7 +7,7 @@ from typing import Annotated
 import tyro
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.errors import SettingsError
 from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page
 from spacenet.utils.text import format_bytes

@@ -15,7 +15,7 @@ import tyro
 from annotated_types import Ge, Gt, Le
 from tyro.conf import arg
 
-from spacenet.cli.options import parse
+from spacenet.cli.forms import parse
 from spacenet.config.settings import check
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra

@@ -41,8 +41,8 @@ class PreprocessingConfig(Settings):
     centering: Annotated[float, Ge(0), Le(1)] = 0.5
     """What is subtracted: 0 for the mean above, 1 for the first task's mean of each feature, in between a mixture."""
     per_feature_std: bool | None = None
-    """Divide each feature by its own standard deviation if their scales are unlike; default: yes for tables given to the
-    estimator, otherwise no."""
+    """Divide each feature by its own standard deviation if their scales are unlike; default: yes for tables given to
+    the estimator, otherwise no."""
 
     def validate(self) -> None:
         for value in self.std if isinstance(self.std, tuple) else (self.std,):

@@ -1,8 +1,8 @@
 """Presets: the settings of every method on every benchmark.
 
-They are the paper's, or, where a search on held-out training data found better ones, those; docs/settings.md says which differ
-from the paper's text, and why. `preset_config` puts the layers together: what a preset says for all methods, what it says for
-one, what that method has elsewhere, and what the user gives.
+They are the paper's, or, where a search on held-out training data found better ones, those; docs/settings.md says which
+differ from the paper's text, and why. `preset_config` puts the layers together: what a preset says for all methods,
+what it says for one, what that method has elsewhere, and what the user gives.
 """
 
 from collections.abc import Mapping

@@ -5,8 +5,8 @@
         strength: Annotated[float, Ge(0)] = 1.0
         \"\"\"What the docs, the command line's help and the estimator's docstring say of it.\"\"\"
 
-`check` reads the bounds, `describe_bounds` puts them into words, `field_docs` finds the texts, and `to_plain` and `from_plain`
-turn settings into what TOML and JSON hold, and back.
+`check` reads the bounds, `describe_bounds` puts them into words, `field_docs` finds the texts, and `to_plain` and
+`from_plain` turn settings into what TOML and JSON hold, and back.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What the plots of a report need beyond metrics and model; computed while the data is there, so that it need not be later."""
+"""What the plots of a report need beyond metrics and model, computed while the data is there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -40,7 +40,7 @@ class Analysis:
     """What was kept of a run. What a method does not provide is left out."""
 
     confusion: Tensor | None = None
-    """(classes, classes): how many test samples of the first index's class were predicted as the second's, in the end."""
+    """(classes, classes): how many test samples of the row's class were predicted as the column's, in the end."""
     activations: Mapping[str, Tensor] = field(default_factory=dict)
     """For each hidden layer (samples, units), after the first task, for test samples of two of its classes."""
     labels: tuple[str, ...] = ()

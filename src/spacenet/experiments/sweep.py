@@ -1,7 +1,7 @@
 """A search for settings: trials are runs on a validation split of the training data; optuna proposes, engines compute.
 
-A search can have a folder: journal.log says what was tried, trial-N/seed-M are the runs. The same call then continues where it
-stopped, unfinished trials first.
+A search can have a folder: journal.log says what was tried, trial-N/seed-M are the runs. The same call then continues
+where it stopped, unfinished trials first.
 """
 
 import dataclasses

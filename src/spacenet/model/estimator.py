@@ -1,7 +1,7 @@
 """`SpaceNetClassifier`: a scikit-learn estimator that gains classes call by call.
 
-Its parameters are the settings of `ModelConfig`, by their own names: they are declared where the settings are, with their bounds
-and texts, and nowhere else.
+Its parameters are the settings of `ModelConfig`, by their own names: they are declared where the settings are, with
+their bounds and texts, and nowhere else.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ def setting_parameters() -> dict[str, Parameter]:
     return found
 
 
-class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
     model_: Model
 
     def __init__(self, **params: Any) -> None:
@@ -261,7 +261,7 @@ def _document() -> None:
     SpaceNetClassifier.__doc__ = DOC.replace("SETTINGS", "\n    ".join(lines))
 
 
-DOC = """A classifier that learns new classes one task after another in a network of fixed size, without keeping old data.
+DOC = """A classifier that learns new classes one task after another, in a network of fixed size and without old data.
 
     Each call of `partial_fit` is a task: it gets its own part of the network, and what earlier tasks reserved never
     changes again. Prediction needs no task identity. `fit` forgets everything and learns one task.

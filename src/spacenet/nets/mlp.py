@@ -10,6 +10,7 @@ from spacenet.space.blueprint import PRECOMPUTED, Blueprint, Hook, Layer, Link, 
 from spacenet.space.operations import connect
 
 HIDDEN = (400, 400)
+_relu_backward = torch.ops.aten.threshold_backward.default
 
 
 def build_mlp(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
@@ -57,4 +58,4 @@ class MlpDerivative:
             torch.sum(gradient, 0, out=out[bias])
             torch.mm(gradient.t(), h, out=out[weight])
             if h is not activations[0]:
-                gradient = torch.ops.aten.threshold_backward(gradient.mm(params[weight]), h, 0)
+                gradient = _relu_backward(gradient.mm(params[weight]), h, 0)

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 
 class Handlers:
-    """What all endpoints share: the model, the training job if learning is allowed, and the threads that do the work."""
+    """What all endpoints share: the model, the training job if learning is allowed, and the threads for the work."""
 
     def __init__(self, store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> None:
         self.store, self.learning, self.pool = store, learning, pool

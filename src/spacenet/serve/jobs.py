@@ -37,7 +37,9 @@ class TrainingJob:
         self._closed = False
         folder = store.path.parent
         if not os.access(folder, os.W_OK):
-            raise SettingsError(f"{folder} cannot be written to, and new models are written there", setting="allow_learn")
+            raise SettingsError(
+                f"{folder} cannot be written to, and new models are written there", setting="allow_learn"
+            )
         for leftover in folder.glob(self._prefix() + "*"):  # of a service that was killed
             shutil.rmtree(leftover, ignore_errors=True)
 

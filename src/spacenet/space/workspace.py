@@ -95,10 +95,8 @@ class Workspace:
         # Views of the task's own numbers, by link and by unit value.
         parts = self._own.data.split([numbers.numel() for numbers in own])
         views = [part.view(numbers.shape) for part, numbers in zip(parts, own, strict=True)]
-        self._weights = self._own.data[: sum(o.params.numel() for o in links)]
-        """Those of the task's own numbers that belong to connections; they come first."""
-        self._importance = torch.zeros_like(self._weights)
-        rows = self._importance.split([o.params.numel() for o in links])
+        self._importance = torch.zeros_like(self._own.data)
+        rows = self._importance.split([numbers.numel() for numbers in own])
         for opened, view, importance in zip(links, views, rows, strict=False):
             opened.params, opened.importance = view, importance.view(view.shape)
         self.unit_params = dict(zip(selected, views[len(links) :], strict=True))
@@ -143,12 +141,11 @@ class Workspace:
 
     def step(self, optimizer: Optimizer) -> None:
         """One optimizer step. Ω gains |gradient · actual change| for each connection (equations 3 and 4)."""
-        gradient = self._own.grad
+        own, gradient = self._own.data, self._own.grad
         assert gradient is not None, "there was no backward pass"
-        before = self._weights.clone()
+        before = own.clone()
         optimizer.step()
-        gain = torch.sub(self._weights, before, out=before).mul_(gradient[: len(before)]).abs_()
-        self._importance.add_(gain)
+        self._importance += before.sub_(own).mul_(gradient).abs_()
 
     # After an epoch
 
@@ -172,7 +169,7 @@ class Workspace:
 
         Returns which ones moved. They start at zero and with no history, in the optimizer too.
         """
-        self._base.index_fill_(0, self._place[: len(self._weights)], 0.0)
+        self._base.index_fill_(0, self._place[: sum(o.params.numel() for o in self.links.values())], 0.0)
         moved, rows, start = {}, [], 0
         for name, opened in self.links.items():
             if opened.link.target != self.ledger.blueprint.output.name:
@@ -289,7 +286,7 @@ class _Derivative:
 class _Operation(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, own: Tensor, network: _Derivative, params: Params, x: Tensor) -> Tensor:
-        network.vector.index_copy_(0, network.place, own)
+        network.vector.scatter_(0, network.place, own)  # less than half the time of index_copy_
         output, ctx.activations = network.derivative.forward(params, x)
         ctx.network, ctx.params = network, params
         return output

@@ -17,7 +17,7 @@ HEADER = "spacenet"
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to, which replaces `path` in one move at the end; if anything goes wrong, nothing is left of it."""
+    """A path to write to, which replaces `path` in one move at the end; after an error nothing is left of it."""
     beside = path.with_name(path.name + ".new")
     try:
         yield beside

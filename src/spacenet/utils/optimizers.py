@@ -20,6 +20,7 @@ class Optimizer(ABC):
         self.parameters, self.weight_decay = list(parameters), weight_decay
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
         """What is kept of each parameter's past gradients."""
+        self._tensors = [parameter.detach() for parameter in self.parameters]  # the same memory, unknown to autograd
         self.on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         # On a GPU the rate lies there too, so that a recorded step reads its present value.
         self._rate: float | Tensor = learning_rate
@@ -40,13 +41,19 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
-        parameters = [parameter for parameter in self.parameters if parameter.grad is not None]
-        if parameters:
-            with torch.no_grad():
-                self._update(parameters, [parameter.grad for parameter in parameters])  # type: ignore[misc]
+        parameters, tensors = self.parameters, self._tensors
+        gradients = [parameter.grad for parameter in parameters]
+        if any(gradient is None for gradient in gradients):
+            used = [number for number, gradient in enumerate(gradients) if gradient is not None]
+            parameters, tensors, gradients = (
+                [each[number] for number in used] for each in (parameters, tensors, gradients)
+            )
+        if gradients:
+            self._update(parameters, tensors, gradients)  # type: ignore[arg-type]
 
     @abstractmethod
-    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None: ...
+    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
+        """Update the parameters, whose numbers are `tensors`, and their state."""
 
     @abstractmethod
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
@@ -115,17 +122,19 @@ class SGD(Optimizer):
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         return {"momentum": torch.zeros_like(parameter)} if self.momentum else {}
 
-    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
         if isinstance(self._rate, Tensor):
-            self._update_fused(parameters, gradients, self._rate)
+            self._update_fused(parameters, tensors, gradients, self._rate)
             return
         if self.weight_decay:
-            gradients = list(torch._foreach_add(gradients, parameters, alpha=self.weight_decay))
+            gradients = list(torch._foreach_add(gradients, tensors, alpha=self.weight_decay))
         if self.momentum:
             gradients = self._accumulate(parameters, gradients)
-        torch._foreach_add_(parameters, gradients, alpha=-self._rate)
+        torch._foreach_add_(tensors, gradients, alpha=-self._rate)
 
-    def _update_fused(self, parameters: list[nn.Parameter], gradients: list[Tensor], rate: Tensor) -> None:
+    def _update_fused(
+        self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor], rate: Tensor
+    ) -> None:
         """The same on a GPU, in one kernel that reads the learning rate there."""
         momenta = []
         if self.momentum:
@@ -134,7 +143,7 @@ class SGD(Optimizer):
                     self.state[parameter] = self._initial(parameter)
             momenta = [self.state[parameter]["momentum"] for parameter in parameters]
         torch._fused_sgd_(
-            parameters,
+            tensors,
             gradients,
             momenta,
             weight_decay=self.weight_decay,
@@ -181,7 +190,7 @@ class Adam(Optimizer):
         steps = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
 
-    def _update(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> None:
+    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
         for parameter in parameters:
             if parameter not in self.state:
                 self.state[parameter] = self._initial(parameter)
@@ -190,7 +199,7 @@ class Adam(Optimizer):
         )
         torch._foreach_add_(steps, 1)
         torch._fused_adam_(
-            parameters,
+            tensors,
             gradients,
             means,
             squares,

@@ -34,7 +34,9 @@ def test_several_gaussians_add_up() -> None:
     weights = statistics.weight[0].exp().sort().values
     torch.testing.assert_close(weights, torch.tensor([30 / 80, 50 / 80]))
     values = compute_params(statistics, AS_IS, SHRINKAGE)
-    alone = [ClassStatistics.concat(None, [ClassStatistics.fit(part, 1, 6, rng())]) for part in (heaps[:30], heaps[30:])]
+    alone = [
+        ClassStatistics.concat(None, [ClassStatistics.fit(part, 1, 6, rng())]) for part in (heaps[:30], heaps[30:])
+    ]
     each = [scores(compute_params(one, AS_IS, SHRINKAGE), heaps[:3]) for one in alone]
     parts = torch.cat(each, 1) + torch.tensor([30 / 80, 50 / 80]).log()
     together = torch.logsumexp(parts, 1)

@@ -1,26 +1,19 @@
 """Balanced classifiers: tasks become comparable, and the order within a task does not change."""
 
-import json
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from spacenet.errors import ModelFileError, SettingsError
+from spacenet.errors import SettingsError
 from spacenet.methods.shared.balance import SCALE, SHIFT, Balance, Kind
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.model.export import FORMATS, export
-from spacenet.model.file import from_bytes, to_bytes
 from spacenet.space.predictor import Predictor
 from tests.methods.support import copy_state, learn, make, small_stream
-from tests.model.forging import Change, forged, put, replaced
-from tests.model.support import blobs, model
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 TASKS = [range(2), range(2, 4)]
@@ -92,7 +85,9 @@ def test_without_balance_the_network_answers_as_it_is() -> None:
 @both
 def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
     plain, method, x = learned("none"), learned(kind), samples()
-    assert all(torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True))
+    assert all(
+        torch.equal(a, b) for a, b in zip(plain.network_state().values(), method.network_state().values(), strict=True)
+    )
     before, after = plain.predict(x), method.predict(x)
     assert not torch.allclose(before, after)
     for classes in method.classes:
@@ -140,34 +135,6 @@ def test_rehearsal_keeps_it_beside_its_own(kind: Kind, replay: str) -> None:
     method.check_extra(extra, (8,))
     with pytest.raises(ValueError, match=r"unknown content \(other/x\)"):
         method.check_extra({**extra, "other/x": torch.zeros(1)}, (8,))
-
-
-@both
-def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
-    balanced, plain = model([0, 1], [2, 3], balance=kind), model([0, 1], [2, 3])
-    x = blobs([0, 1, 2, 3])[0]
-    again = from_bytes(to_bytes(balanced))
-    assert to_bytes(again) == to_bytes(balanced)
-    np.testing.assert_array_equal(again.probabilities(x), balanced.probabilities(x))
-    assert not np.allclose(plain.probabilities(x), balanced.probabilities(x))
-    export(balanced, tmp_path / "network.pt2", "torch")
-    answer, facts = FORMATS["torch"].opened(tmp_path / "network.pt2")
-    np.testing.assert_allclose(answer(x), balanced.probabilities(x), atol=1e-5)
-    assert json.loads(facts["tasks"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (put("extra/balance/mean", 0, np.nan), "mean has values that are not possible"),
-        (put("extra/balance/std", 0, -1), "std has values that are not possible"),
-        (replaced("extra/balance/std", lambda held: None), "std is missing or of the wrong size"),
-        (replaced("extra/balance/mean", lambda held: held[:1]), "mean is missing or of the wrong size"),
-    ],
-)
-def test_a_file_that_cannot_be_is_refused(change: Change, words: str) -> None:
-    with pytest.raises(ModelFileError, match=f"the balance of tasks: {words}"):
-        from_bytes(forged(model([0, 1], [2, 3], balance="logits"), change))
 
 
 def test_a_file_holds_no_balance_that_is_not_asked_for() -> None:

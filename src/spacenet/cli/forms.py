@@ -1,0 +1,84 @@
+"""Forms: the flags of a command are the fields of a dataclass, with their texts, bounds and defaults."""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Sequence
+from dataclasses import make_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from tyro.conf import arg
+
+from spacenet.config.settings import bounds_of, field_docs, field_types
+
+MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
+
+
+def parse(kind: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
+    """Fill a form from the command line; --help and mistakes end the program."""
+    extra = {} if default is None else {"default": default}
+    return tyro.cli(
+        form_type(kind) if dataclasses.is_dataclass(kind) and default is None else kind,
+        prog=f"spacenet {command}",
+        description=description,
+        args=list(arguments),
+        config=MARKERS,
+        **extra,
+    )
+
+
+def form_type(kind: type, skip: Sequence[str] = ()) -> type:
+    """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
+    docs, hints = field_docs(kind), field_types(kind)
+    fields = []
+    for field in dataclasses.fields(kind):
+        if field.name in skip:
+            continue
+        declared = _annotated(hints[field.name], docs.get(field.name, ""))
+        default = (
+            dataclasses.field(default_factory=field.default_factory)
+            if field.default_factory is not dataclasses.MISSING
+            else field.default
+        )
+        required = default is dataclasses.MISSING
+        fields.append((field.name, declared) if required else (field.name, declared, default))
+    return make_dataclass(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, frozen=True)
+
+
+def _annotated(hint: Any, doc: str) -> Any:
+    """A field's type with what the help says of it. A type that says so itself (tyro's markers) is left as it is."""
+    if typing.get_origin(hint) is Annotated and any("tyro" in type(each).__module__ for each in typing.get_args(hint)):
+        return hint
+    plain, bounds = _strip(hint), bounds_of(hint)
+    text = f"{doc.removesuffix('.')} ({bounds})." if bounds and doc else doc
+    return Annotated[plain, arg(help=text or None, metavar=_metavar(plain), help_behavior_hint=_default_hint)]
+
+
+def _strip(hint: Any) -> Any:
+    """The type without bounds."""
+    if typing.get_origin(hint) is Annotated:
+        return _strip(typing.get_args(hint)[0])
+    if isinstance(hint, types.UnionType):
+        first, *rest = map(_strip, typing.get_args(hint))
+        for each in rest:
+            first = first | each
+        return first
+    if typing.get_origin(hint) is tuple:
+        return types.GenericAlias(tuple, (_strip(typing.get_args(hint)[0]), ...))
+    return hint
+
+
+def _metavar(plain: Any) -> str | None:
+    members = [each for each in typing.get_args(plain) if each is not types.NoneType]
+    if isinstance(plain, types.UnionType):
+        return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
+    if typing.get_origin(plain) is tuple:
+        return f"{METAVARS.get(members[0], 'VALUE')} …"
+    return None if typing.get_origin(plain) is Literal or plain is bool else METAVARS.get(plain)
+
+
+def _default_hint(default: str) -> str:
+    return "" if default in ("", "None", "False") else f"(default: {default})"
