@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
-
 from spacenet.experiments.batch import execute, execute_all, usual_workers
+from spacenet.experiments.seeds import create_folders
+
 from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.run import STATE, Run
-from spacenet.experiments.seeds import create_folders
 from tests.experiments.support import config, outcome
 
 

@@ -2,9 +2,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spacenet.experiments.batch import Outcome
 
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.batch import Outcome
 from spacenet.experiments.comparison import chosen_methods, configs, prepare, rows, settings_file
 from spacenet.methods import METHODS, method_names
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import psutil
 import pytest
+from spacenet.experiments.batch import execute_all
+from spacenet.experiments.seeds import create_folders
 
 from spacenet.errors import SettingsError
-from spacenet.experiments.batch import execute_all
 from spacenet.experiments.engines import TRIES, EngineConfig, WorkersDied, run_parallel
 from spacenet.experiments.run import STATE
-from spacenet.experiments.seeds import create_folders
 from tests.experiments.support import config, outcome
 
 RAY_HEAD = """

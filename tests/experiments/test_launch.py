@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from spacenet.experiments.batch import execute
 
 from spacenet.config.presets import preset
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.experiments import launch as module
-from spacenet.experiments.batch import execute
 from spacenet.experiments.launch import launch
 from spacenet.experiments.run import create_folder
 from spacenet.methods.spacenet import SpaceNet

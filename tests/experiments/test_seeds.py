@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
+from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
 
 from spacenet.errors import RunError
-from spacenet.experiments.seeds import create_folders, save_summary, seed_folders
 from tests.experiments.support import config
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spacenet.experiments.batch import Outcome, execute_all
 
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.batch import Outcome, execute_all
 from spacenet.experiments.engines import EngineConfig
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 import torch
+from spacenet.space.assembly import Layout
 from torch import Generator, Tensor
 
 from spacenet.methods.base import Batch
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.mlp import mlp
 from spacenet.nets.small_cnn import small_cnn
-from spacenet.space.assembly import Layout
 from spacenet.space.blueprint import CPU, Blueprint
 from tests.nets.test_convolutions import NETS, images, learned
 

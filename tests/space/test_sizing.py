@@ -1,10 +1,10 @@
 import pytest
+from spacenet.space.sizing import TaskBudget, default_budget
 
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.mlp import mlp
 from spacenet.nets.small_cnn import small_cnn
 from spacenet.space.allocation import check
-from spacenet.space.sizing import TaskBudget, default_budget
 
 
 def test_for_the_papers_network_and_five_tasks_it_is_near_the_papers_numbers() -> None:

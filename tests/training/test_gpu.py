@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from spacenet.nets.batch_norm import normalize
 from torch import Generator, Tensor
 
 from spacenet.config.training import TrainingConfig
@@ -12,7 +13,6 @@ from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.nets.batch_norm import normalize
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL

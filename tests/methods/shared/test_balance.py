@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import torch
+from spacenet.space.predictor import Predictor
 from torch import Tensor
 
 from spacenet.errors import SettingsError
@@ -12,7 +13,6 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
-from spacenet.space.predictor import Predictor
 from tests.methods.support import copy_state, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
