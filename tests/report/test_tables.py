@@ -35,7 +35,7 @@ MATRIX = [[99.0, 0.0], [86.75, 64.25]]
 
 def pairs(table: Table) -> dict[str, str]:
     """A table of names and values."""
-    return {name: value for name, value in table.rows}
+    return {row[0]: row[1] for row in table.rows}
 
 
 def test_the_matrix_is_blank_where_tasks_were_still_to_come() -> None:

@@ -169,7 +169,8 @@ def sweep_table(trials: "Sequence[Trial]") -> Table:
     """The best trials of a search, the best first."""
     scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
     rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
-    return Table(f"The best of {plural(len(trials), 'trial')} (held-out data)", ["trial", "ACC %", "settings"], rows, "lrl")
+    title = f"The best of {plural(len(trials), 'trial')} (held-out data)"
+    return Table(title, ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
