@@ -125,6 +125,7 @@ def test_a_full_network_takes_no_further_task() -> None:
         taken[:] = True
     with pytest.raises(SpaceFull, match="the network is full: earlier tasks use all 60 hidden units"):
         learn(method, list(small_stream())[1:2], CAREFUL)
+    assert method.classes == [range(2)]
 
 
 @pytest.mark.parametrize("settings", [{"sparsity": -1.0}, {"margin": -0.1}, {"margin": 101.0}])

@@ -81,6 +81,7 @@ def test_a_full_network_says_so_and_keeps_what_it_learned() -> None:
     before = answers(method, stream[0].test.x, 0)
     with pytest.raises(SpaceFull, match="hidden1 is full"):
         learn_one(method, stream[1])
+    assert method.classes == [range(2)]
     assert torch.equal(answers(method, stream[0].test.x, 0), before)
 
 

@@ -17,7 +17,7 @@ from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
 from spacenet.model.model import Model
-from spacenet.report.tables import Table, comparison_table, comparison_values, run_tables, seeds_table, sweep_table
+from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
@@ -239,7 +239,9 @@ class Comparison(_Shown):
 
     def to_csv(self) -> str:
         """Plain numbers as CSV, one line per method."""
-        return comparison_values(self.data).to_csv()
+        columns = self.columns()
+        rows = [["" if v is None else str(v) for v in row] for row in zip(*columns.values(), strict=True)]
+        return Table(self.data.stream, list(columns), rows).to_csv()
 
     def to_json(self) -> str:
         """Rows and failures as JSON."""

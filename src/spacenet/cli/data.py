@@ -37,7 +37,8 @@ def data(arguments: list[str]) -> int:
     listing, fetching = form_type(List), form_type(Fetch)
     commands: Any = {"list": listing, "fetch": fetching}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
-    return _fetch(command) if isinstance(command, fetching) else _list(command)
+    execute: Any = _fetch if isinstance(command, fetching) else _list
+    return int(execute(command))
 
 
 def _list(options: List) -> int:

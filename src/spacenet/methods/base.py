@@ -234,7 +234,7 @@ class Method(ABC):
         return None
 
     def truncate(self, directions: int) -> Pack:
-        """The predictor that would result from keeping only so many directions of each Gaussian, for such methods."""
+        """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
 
     def parameters_kept(self) -> int:

@@ -67,7 +67,7 @@ class Piggyback(PerTaskBatchNorm):
         super().begin_task(task, data)
         names = [link.name for link in self.inner_links()] if self.tasks_learned else []
         scores = {name: torch.full_like(self.params[name], self.settings.initial) for name in names}
-        self.mask_scores = {name: nn.Parameter(score.detach()) for name, score in scores.items()}
+        self.mask_scores = {name: nn.Parameter(score) for name, score in scores.items()}
         self._freeze_backbone()
 
     def resume_task(self, task: Task, data: Samples) -> None:

@@ -131,9 +131,8 @@ class SpaceNetDensity(AdaptiveMethod):
         network, settings = self.pack(), self.settings
         tasks = self.classes[: self.tasks_learned]
         uses_network = settings.network_weight > 0
-        params = in_section("network", network.params if uses_network else {}) | in_section(
-            "view", self._first_params()
-        )
+        params = in_section("network", network.params) if uses_network else {}
+        params |= in_section("view", self._first_params())
         params |= in_section("density", {name: t.to(self.device) for name, t in densities.compute_params().items()})
 
         def forward(params: Params, x: Tensor) -> Tensor:

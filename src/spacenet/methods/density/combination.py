@@ -22,12 +22,12 @@ def combine(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpne
     if network is None:
         return fit
     if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
-        here, answer = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
-        return _combine_tasks(here, answer, weight).flatten(1)
+        here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
+        return _combine_tasks(here, scores, weight).flatten(1)
     parts = []
     for classes in tasks:
-        here, answer = (each[:, classes.start : classes.stop] for each in (fit, network))
-        parts.append(_combine_tasks(here, answer, weight))
+        here, scores = (each[:, classes.start : classes.stop] for each in (fit, network))
+        parts.append(_combine_tasks(here, scores, weight))
     return torch.cat(parts, 1)
 
 
