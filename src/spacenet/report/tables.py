@@ -125,7 +125,7 @@ def confusion_table(data: "RunData") -> Table | None:
 
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
-    keys = ("acc", "bwt", "forgetting", "task_il_acc", "seconds")
+    keys = ("acc", "bwt", "task_il_acc", "seconds")
     ordered = sorted(runs, key=lambda run: run.config.model.seed)
     values = [[float(run.metrics[key]) for key in keys] for run in ordered]
     rows = [
@@ -136,7 +136,7 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
         rows.append(["mean ± std", *(format_mean_std(mean(each), stdev(each)) for each in zip(*values, strict=True))])
     first = ordered[0].metrics
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
-    return Table(title, ["seed", "ACC %", "BWT", "forgetting", "task-IL ACC %", "seconds"], rows)
+    return Table(title, ["seed", "ACC %", "BWT", "task-IL ACC %", "seconds"], rows)
 
 
 # Comparisons
@@ -283,11 +283,12 @@ def _model_table(found: "Inspection") -> Table:
 
 
 def _space_table(found: "Inspection") -> Table:
-    columns = ["layer", "units", "unused", "free, in use", "reserved", "of several tasks", "connections in"]
+    columns = ["layer", "units", "unused", "shared", "reserved", "several tasks", "connections"]
     fields = ("units", "unused", "shared", "reserved", "several", "connections")
     rows = [[layer.name, *(f"{getattr(layer, field):,}" for field in fields)] for layer in found.layers]
     rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
-    return Table("Layers", columns, rows)
+    notes = ["Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."]
+    return Table("Layers", columns, rows, notes=notes)
 
 
 def _tasks_table(found: "Inspection") -> Table:
