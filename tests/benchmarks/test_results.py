@@ -8,7 +8,7 @@ from spacenet.experiments.seeds import create_folders
 from benchmarks import results
 from spacenet.cli.run import _parse
 from spacenet.config.presets import preset
-from spacenet.utils.text import format_bytes
+from spacenet.report.tables import bytes_text
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert "spacenet run split-digits --seeds 2" in page
     beside = (here / "density.md").read_text()
     assert beside.startswith("Said first.")
-    assert f"| {format_bytes(found[0]['bytes_kept'])} | 2 |" in beside
+    assert f"| {bytes_text(found[0]['bytes_kept'])} | 2 |" in beside
     assert "paper ACC" not in beside
 
 

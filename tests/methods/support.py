@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream, Task
 from spacenet.methods.base import Method, MethodSettings
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.training.loop import Epoch, learn_task
+from spacenet.utils.optimizers import Optimizer
 from tests.support import clouds
 
 TRAINING = TrainingConfig(epochs=6, batch_size=10, learning_rate=0.1)
@@ -25,7 +25,7 @@ def make(
     kind: type[Method], settings: Mapping[str, object] | None = None, seed: int = 0, hidden: tuple[int, ...] = (30, 30)
 ) -> Method:
     chosen: MethodSettings = kind.Settings(**(settings or {}))
-    return kind(mlp(8, hidden), chosen, seed)
+    return kind(build_mlp((8,), hidden), chosen, seed)
 
 
 def learn(method: Method, stream: Sequence[Task], training: TrainingConfig = TRAINING) -> list[Epoch]:

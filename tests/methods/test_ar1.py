@@ -6,6 +6,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.ar1 import AR1
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
+from spacenet.utils.optimizers import SGD
 from tests.methods.support import accuracy, learn, make, small_stream
 
 ROUGH = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.05, momentum=0.9, weight_decay=0.1)
@@ -51,7 +52,7 @@ def test_importance_is_the_fall_of_the_loss_over_the_squared_way() -> None:
     assert gradient is not None
     gradient = gradient.clone()
     assert bool(gradient.any())
-    method.step(torch.optim.SGD(method.parameters(), 0.1))
+    method.step(SGD(method.parameters(), 0.1))
     method.end_task(task)
     by_hand = 0.1 * gradient.square() / ((0.1 * gradient).square() + 0.5)
     torch.testing.assert_close(method.penalty.importance["hidden1.bias"], by_hand)

@@ -10,7 +10,7 @@ from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch
 from spacenet.methods.clnp import CLNP, mean_activity
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
@@ -32,7 +32,7 @@ def test_activity_is_the_mean_over_samples_and_positions() -> None:
 
 def by_hand() -> tuple[CLNP, Task]:
     """Two inputs, three units, two classes: unit 0 tells them apart, unit 1 is louder but useless, unit 2 is quiet."""
-    method = CLNP(mlp(2, (3,)), CLNP.Settings(sparsity=0.5, margin=0.0), 0)
+    method = CLNP(build_mlp((2,), (3,)), CLNP.Settings(sparsity=0.5, margin=0.0), 0)
     x, y = np.array([[1.0, 1.0], [0.0, 1.0]], dtype=np.float32), np.array([0, 1])
     task = Stream("two", Dataset("two", x, y, x, y), ((0, 1),), preprocessing=PreprocessingConfig(centering=0.0))[0]
     method.begin_task(task, task.train)

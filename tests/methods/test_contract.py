@@ -13,7 +13,7 @@ from spacenet.config.presets import PRESETS, preset_config
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.settings import field_docs, field_types
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.registry import METHODS
 from tests.methods.support import copy_state, learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
@@ -85,7 +85,7 @@ def test_presets_and_search_spaces_are_valid_settings(name: str) -> None:
 def test_every_number_kept_is_counted_and_restored(name: str) -> None:
     kind, stream = METHODS[name], small_stream()
     settings = kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {}))
-    method, again = (kind(mlp(8, (30, 30)), settings, 0) for _ in range(2))
+    method, again = (kind(build_mlp((8,), (30, 30)), settings, 0) for _ in range(2))
     learn(method, stream[:2])
     assert method.parameters_kept() > 0
     assert method.bytes_kept() == method.extra_bytes() + sum(t.nbytes for t in method.network_state().values())

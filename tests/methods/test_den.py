@@ -6,7 +6,8 @@ from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.methods.den import DEN, Phase
 from spacenet.methods.shared.sparsity import find_units, shrink_groups
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
+from spacenet.utils.optimizers import SGD
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
@@ -50,7 +51,7 @@ def test_units_are_found_along_weights_that_are_not_zero() -> None:
         "hidden1-hidden2": torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]),
         "hidden2-output": torch.tensor([[0.0, 1.0], [0.5, 0.0]]),
     }
-    found = find_units(mlp(2, (3, 2)), values, torch.tensor([False, True]))
+    found = find_units(build_mlp((2,), (3, 2)), values, torch.tensor([False, True]))
     assert found["hidden2"].tolist() == [True, False]
     assert found["hidden1"].tolist() == [False, True, False]
     assert found["input"].tolist() == [False, True]
@@ -66,7 +67,7 @@ def test_a_step_takes_the_penalties_into_account() -> None:
         for value in method.parameters():
             value.data.fill_(at)
             value.grad = torch.zeros_like(value)
-        method.step(torch.optim.SGD(method.parameters(), 0.1))
+        method.step(SGD(method.parameters(), 0.1))
         return float(method.params[name].detach()[0, 0])
 
     assert stepped(Phase.FIRST, 0.3) == pytest.approx(0.3 - 0.1 * 0.5)

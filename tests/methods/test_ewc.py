@@ -6,6 +6,7 @@ from torch.nn import functional as F
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.ewc import EWC
+from spacenet.utils.optimizers import SGD
 from tests.methods.support import accuracy, learn, make, small_stream
 
 
@@ -73,7 +74,7 @@ def test_what_is_important_moves_less() -> None:
         learn(method, stream[:1])
         before = method.params["input-hidden1"].detach().clone()
         method.begin_task(stream[1], stream[1].train)
-        optimizer = torch.optim.SGD(method.parameters(), 0.001)
+        optimizer = SGD(method.parameters(), 0.001)
         for _ in range(20):
             batch = Batch.pick(stream[1].train, torch.arange(60))
             optimizer.zero_grad()

@@ -69,5 +69,5 @@ def test_a_layer_without_free_connections_grows_too() -> None:
 def test_a_plan_that_cannot_be_is_refused_before_training() -> None:
     with pytest.raises(SettingsError, match="expand"):
         tight(expand="2:nowhere=3").check(small_stream())
-    with pytest.raises(SettingsError, match="cannot be understood"):
+    with pytest.raises(SettingsError, match="is not a plan"):
         tight(expand="nonsense")

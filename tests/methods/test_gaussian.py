@@ -7,7 +7,7 @@ from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.discriminant import scores
 from spacenet.methods.gaussian import Gaussian
 from spacenet.methods.shared.class_statistics import SEED
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.utils.seeding import generator
 from tests.methods.support import accuracy, learn, make, small_stream
 from tests.nets.test_convolutions import images
@@ -76,7 +76,7 @@ def test_auto_takes_edges_of_images_and_else_inputs() -> None:
     stream = images(1)
     kept = {}
     for kind in ("auto", "edges", "inputs"):
-        method = Gaussian(mlp(144, (4,)), Gaussian.Settings(representation=kind), 0)
+        method = Gaussian(build_mlp((144,), (4,)), Gaussian.Settings(representation=kind), 0)
         assert method.check(stream) == []
         learn(method, stream)
         kept[kind] = method.network_state()["classes/mean"]

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.lwf import LwF
+from spacenet.utils.optimizers import SGD
 from tests.methods.support import accuracy, learn, make, small_stream, task_state
 
 
@@ -70,7 +71,7 @@ def test_distillation_keeps_old_answers_among_old_classes() -> None:
         x = stream[1].train.x
         before = (method.predict(x) / 2).softmax(1)
         method.begin_task(stream[1], stream[1].train)
-        optimizer = torch.optim.SGD(method.parameters(), 0.1)
+        optimizer = SGD(method.parameters(), 0.1)
         batch = Batch.pick(stream[1].train, torch.arange(len(x)))
         for _ in range(30):
             optimizer.zero_grad()

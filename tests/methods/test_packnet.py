@@ -5,7 +5,7 @@ import torch
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.packnet import FREE, PackNet, PackNetSettings
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from tests.methods.parts import answers, check_norms_of_their_own, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
@@ -19,7 +19,7 @@ def packnet(**settings: float) -> PackNet:
 
 
 def test_the_smallest_of_the_tasks_own_weights_are_pruned() -> None:
-    method, task = PackNet(mlp(2, (3,)), PackNetSettings(prune=0.5), seed=0), small_stream()[1]
+    method, task = PackNet(build_mlp((2,), (3,)), PackNetSettings(prune=0.5), seed=0), small_stream()[1]
     method.tasks_learned, method.classes = 1, [range(2)]
     # Two weights belong to the first task. Of the four that are free, the two smallest go, whatever their sign.
     method.owner["input-hidden1"] = torch.tensor([[0, FREE], [FREE, FREE], [FREE, 0]], dtype=torch.uint8)

@@ -6,6 +6,7 @@ import torch
 from spacenet.data.stream import Stream
 from spacenet.errors import SettingsError
 from spacenet.methods.pathnet import PathNet, PathNetSettings, next_generation
+from spacenet.utils.optimizers import SGD
 from tests.methods.parts import answers, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
@@ -112,7 +113,7 @@ def test_the_fittest_path_is_kept() -> None:
     method.begin_epoch(0)
     third = method.population[2].clone()
     method.fitness = torch.tensor([[5.0, 8.0, 6.0, 0.0], [10.0, 20.0, 10.0, 0.0]])  # 0.5, 0.4, 0.6, not trained
-    method.end_epoch(0, torch.optim.SGD(method.parameters(), 0.1), last=True)
+    method.end_epoch(0, SGD(method.parameters(), 0.1), last=True)
     method.end_task(task)
     assert torch.equal(method.paths[0], third)
 

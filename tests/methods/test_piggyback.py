@@ -7,7 +7,7 @@ from spacenet.data.stream import Stream
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.piggyback import Piggyback, PiggybackSettings, pack_mask, unpack_mask
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from tests.methods.parts import answers, check_norms_of_their_own, learn_one, right
 from tests.methods.support import TRAINING, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as CNN_TRAINING
@@ -30,7 +30,7 @@ def test_eight_weights_share_a_byte() -> None:
 
 
 def test_scores_get_the_gradient_of_their_mask() -> None:
-    method, task = Piggyback(mlp(2, (1,)), PiggybackSettings(), seed=0), small_stream()[1]
+    method, task = Piggyback(build_mlp((2,), (1,)), PiggybackSettings(), seed=0), small_stream()[1]
     method.tasks_learned, method.classes = 1, [range(2)]
     method.add_outputs(2)
     method.begin_task(task, task.train)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from torch import Tensor
-from torch.optim import Optimizer
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.registry import METHODS
 from spacenet.space.blueprint import Blueprint
-from spacenet.training.loop import Epoch, Position, learn_task, optimizer_tensors
+from spacenet.training.loop import Epoch, Position, learn_task
+from spacenet.utils.optimizers import Optimizer
 from tests.methods.support import copy_state, learn, small_stream
 from tests.nets.test_convolutions import images, tiny_cnn
 
@@ -60,7 +60,7 @@ def learn_and_stop(method: Method, stream: Stream, training: TrainingConfig, aft
 
     def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
         if epoch.epoch + 1 == after:
-            history = {name: tensor.clone() for name, tensor in sorted(optimizer_tensors(optimizer).items())}
+            history = {name: tensor.clone() for name, tensor in sorted(optimizer.state_tensors().items())}
             memory = {task: rows.clone() for task, rows in method.memory.rows.items()}
             found.append(Stopped(copy_state(method), history, memory, shapes(method)))
 
@@ -105,7 +105,7 @@ def shapes_between_tasks(method: Method) -> list[tuple[int, ...]]:
 
 
 def check(name: str, settings: Mapping[str, object], stream: Stream, training: TrainingConfig, after: int) -> None:
-    blueprint = tiny_cnn if stream.name == "images" else lambda: mlp(8, (20, 16))
+    blueprint = tiny_cnn if stream.name == "images" else lambda: build_mlp((8,), (20, 16))
     whole, again = (build(name, settings, blueprint()) for _ in range(2))
     learn(whole, stream[:1], training)
     stopped = learn_and_stop(whole, stream, training, after)
@@ -140,7 +140,7 @@ def test_a_resumed_task_of_images_ends_in_the_same_state(name: str, after: int) 
 def test_a_state_that_was_loaded_is_the_state(name: str) -> None:
     """Also into a method that has learned something else, and in the middle of a task before it is resumed."""
     stream = small_stream()
-    method, other = build(name, {}, mlp(8, (20, 16))), build(name, {}, mlp(8, (20, 16)))
+    method, other = build(name, {}, build_mlp((8,), (20, 16))), build(name, {}, build_mlp((8,), (20, 16)))
     learn(other, small_stream(((5, 4), (3, 2))), SGD)
     learn(method, stream[:1], SGD)
     states = [copy_state(method)]
@@ -158,7 +158,7 @@ def test_a_state_that_was_loaded_is_the_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_of_a_task_is_left_when_it_has_ended(name: str) -> None:
-    method = build(name, {}, mlp(8, (20, 16)))
+    method = build(name, {}, build_mlp((8,), (20, 16)))
     learn(method, small_stream(), SGD)
     assert not any(key.startswith("task/") for key in method.state())
     assert not method.in_task

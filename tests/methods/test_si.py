@@ -5,6 +5,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.quadratic_penalty import QuadraticPenalty
 from spacenet.methods.si import SI
+from spacenet.utils.optimizers import SGD
 from tests.methods.support import accuracy, learn, make, small_stream
 
 
@@ -23,7 +24,7 @@ def test_importance_is_the_fall_of_the_loss_over_the_squared_way() -> None:
     gradient = method.params["output.bias"].grad
     assert gradient is not None
     gradient = gradient.clone()
-    method.step(torch.optim.SGD(method.parameters(), 0.1))
+    method.step(SGD(method.parameters(), 0.1))
     method.end_task(task)
     by_hand = 0.1 * gradient.square() / ((0.1 * gradient).square() + 0.5)
     torch.testing.assert_close(method.penalty.importance["output.bias"], by_hand)
@@ -42,7 +43,7 @@ def test_the_path_integral_takes_the_gradient_of_the_datas_loss_alone() -> None:
     value.grad = None
     method.loss(output, batch).backward()
     before = value.detach().clone()
-    method.step(torch.optim.SGD(method.parameters(), 0.1))
+    method.step(SGD(method.parameters(), 0.1))
     step = value.detach() - before
     assert float(step.abs().min()) > 10  # the penalty drives the step, 0.1 × 2 × 100 × 1
     torch.testing.assert_close(method.path.decrease["hidden1.bias"], -of_data * step, rtol=1e-4, atol=1e-3)
@@ -53,7 +54,7 @@ def test_all_falls_together_are_about_the_fall_of_the_loss() -> None:
     method.begin_task(task, task.train)
     batch = Batch.pick(task.train, torch.arange(len(task.train)))
     first = float(method.loss(method.forward(batch), batch).detach())
-    optimizer = torch.optim.SGD(method.parameters(), 0.005)
+    optimizer = SGD(method.parameters(), 0.005)
     for _ in range(40):
         optimizer.zero_grad()
         method.loss(method.forward(batch), batch).backward()

@@ -109,7 +109,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
         assert isinstance(method, SparseMethod)
         method.begin_task(stream[0], stream[0].train)
         assert method.workspace is not None
-        before[kind] = {name: training.place.clone() for name, training in method.workspace.training.items()}
+        before[kind] = {name: training.position.clone() for name, training in method.workspace.links.items()}
         optimizer = make_optimizer(method, TrainingConfig())
         for epoch in range(3):
             batch = Batch(stream[0].train.x, stream[0].train.y, torch.arange(60))
@@ -118,7 +118,7 @@ def test_static_connections_stay_where_they_were_laid() -> None:
             method.step(optimizer)
             method.end_epoch(epoch, optimizer, last=epoch == 2)
         moved = [
-            not torch.equal(training.place, before[kind][name]) for name, training in method.workspace.training.items()
+            not torch.equal(training.position, before[kind][name]) for name, training in method.workspace.links.items()
         ]
         assert moved == ([False] * 3 if kind is StaticSparse else [True, True, False])
 
@@ -131,11 +131,11 @@ def test_a_grown_connection_inherits_no_momentum() -> None:
     method.loss(method.forward(batch), batch).backward()
     method.step(optimizer)
     assert method.workspace is not None
-    training = method.workspace.training["input-hidden1"]
-    history = optimizer.state[training.value]["momentum_buffer"]
+    training = method.workspace.links["input-hidden1"]
+    history = optimizer.state_tensors()["0/momentum"][: len(training.params)]
     assert int((history != 0).sum()) > 20
     method.end_epoch(0, optimizer, last=False)
-    grown = training.value.detach() == 0
+    grown = training.params == 0
     assert int(grown.sum()) == 20
     assert not history[grown].any()
 
@@ -145,16 +145,16 @@ def test_nothing_is_rewired_after_the_last_epoch() -> None:
     method.begin_task(task, task.train)
     optimizer = make_optimizer(method, TrainingConfig())
     assert method.workspace is not None
-    before = method.workspace.training["input-hidden1"].place.clone()
+    before = method.workspace.links["input-hidden1"].position.clone()
     method.end_epoch(3, optimizer, last=True)
-    assert torch.equal(method.workspace.training["input-hidden1"].place, before)
+    assert torch.equal(method.workspace.links["input-hidden1"].position, before)
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
         ({"selected": (31,)}, "31 units of hidden1 cannot be selected, it has 30"),
-        ({"selected": (10, 10, 10)}, "selected: 3 numbers for hidden1, hidden2; give one, or 2"),
+        ({"selected": (10, 10, 10)}, "selected: 3 numbers for hidden1, hidden2; give one number, or 2"),
         ({"reserved": (11,)}, "11 units of hidden1 cannot be reserved of 10 selected"),
         (
             {"connections": (81, 40, 16)},

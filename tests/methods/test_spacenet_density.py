@@ -10,7 +10,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import DensitySettings, SpaceNetDensity
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.blueprint import Blueprint
 from spacenet.utils.seeding import generator
 from tests.methods.support import accuracy, copy_state, learn, make, small_stream
@@ -58,7 +58,7 @@ def test_fewer_directions_change_what_densities_say_and_nothing_else() -> None:
     assert torch.equal(method.truncate(3)(x), before)
     thin = method.truncate(0)
     assert not torch.equal(thin(x), before)
-    assert {name for name in thin.values if name.startswith("network")}
+    assert {name for name in thin.params if name.startswith("network")}
     assert torch.equal(method.predict(x), before)
     assert all(torch.equal(tensor, kept[name]) for name, tensor in method.state().items())
 
@@ -88,7 +88,7 @@ def test_it_trains_exactly_as_spacenet() -> None:
 def test_the_network_may_say_nothing() -> None:
     method = make(SpaceNetDensity, MLP | {"network_weight": 0.0})
     learn(method, small_stream())
-    assert not any(name.startswith("network") for name in method.predictor().values)  # type: ignore[attr-defined]
+    assert not any(name.startswith("network") for name in method.predictor().params)  # type: ignore[attr-defined]
     assert min(accuracy(method, small_stream())) > 0.9
 
 
@@ -109,7 +109,7 @@ def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
 
 
 def test_flat_samples_have_no_edges() -> None:
-    method = SpaceNetDensity(mlp(8, (30, 30)), DensitySettings(**MLP, representation="edges"), 0)
+    method = SpaceNetDensity(build_mlp((8,), (30, 30)), DensitySettings(**MLP, representation="edges"), 0)
     with pytest.raises(SettingsError, match="are not images with edges; try inputs"):
         method.check(small_stream())
 

@@ -13,9 +13,9 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.nets.resnet18 import resnet18
-from spacenet.nets.small_cnn import small_cnn
-from spacenet.nets.wide_resnet import wide_resnet
+from spacenet.nets.resnet18 import build_resnet18
+from spacenet.nets.small_cnn import build_small_cnn
+from spacenet.nets.wide_resnet import build_wide_resnet
 from spacenet.space.blueprint import Blueprint
 from spacenet.space.cut import cut
 from spacenet.space.ledger import FREE
@@ -31,15 +31,15 @@ SPARSE: dict[str, Any] = {"selected": (0, 12, 16, 24), "reserved": (0, 2, 4, 6),
 
 
 def tiny_cnn() -> Blueprint:
-    return small_cnn((3, 8, 8), maps=(12, 12, 14, 14), linear=30)
+    return build_small_cnn((3, 8, 8), (12, 12, 14, 14, 30))
 
 
 def tiny_wrn() -> Blueprint:
-    return wide_resnet(3, depth=10, widen=2, stem=4)
+    return build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=4)
 
 
 def tiny_resnet() -> Blueprint:
-    return resnet18(3, width=4)
+    return build_resnet18((3, 8, 8), width=4)
 
 
 NETS = pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_the_pack_computes_what_the_whole_dense_network_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
     ledger = learned(build, settings, 2).ledger
-    everything = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.layers}
+    everything = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
     dense = ledger.blueprint.forward(cut(ledger, everything), batch())
     assert dense.shape == (6, 4)
     assert float(dense.std()) > 1e-3
@@ -98,7 +98,7 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
         method.begin_task(task, task.train)
         workspace = method.workspace
         assert isinstance(workspace, Workspace)
-        outputs.append(workspace(batch(), workspace.frozen_inputs.precomputed(batch()), training).detach())
+        outputs.append(workspace(batch(), workspace.frozen_inputs.precompute(batch()), training).detach())
     assert float(outputs[0].std()) > 1e-3
     torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-3)
 
@@ -123,7 +123,7 @@ def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
 
 def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
     # 2 % of the 3 × 16 kernels of a stem is one kernel; every map needs one for the network to learn.
-    method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
+    method = SpaceNet(build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
     assert method.budget(2).connections["input-stem"] == 16
     stream = images()[:1]
     epochs = learn(method, stream, TrainingConfig(epochs=12, batch_size=8, learning_rate=0.1))
@@ -131,7 +131,7 @@ def test_a_tiny_stem_at_low_density_is_not_dead() -> None:
 
 
 def test_what_a_tiny_layer_gains_the_largest_gives() -> None:
-    method = SpaceNet(wide_resnet(3, depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
-    size = {p.name: p.size for p in method.blueprint.layers} | {"output": 2}
+    method = SpaceNet(build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=16), SpaceNet.Settings(**SPARSE), seed=0)
+    size = {layer.name: layer.size for layer in method.blueprint.layers} | {"output": 2}
     asked = sum(round(0.02 * size[link.source] * size[link.target]) for link in method.blueprint.links)
     assert sum(method.budget(2).connections.values()) == asked

@@ -9,13 +9,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SpaceFull
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.allocation import allocate, select
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.reservation import reserve
 from spacenet.space.workspace import Workspace
+from spacenet.utils.optimizers import SGD
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,15 @@ def open_task(
 def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: bool = True) -> None:
     """A few steps on random data, with momentum and weight decay so that anything trainable would move."""
     rng = case.rng(task, 1)
-    optimizer = torch.optim.SGD(workspace.parameters(), lr=0.1, momentum=0.9, weight_decay=0.1)
+    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
     for _ in range(steps):
         x = torch.randn(8, case.inputs, generator=rng)
-        output = workspace(x, workspace.frozen_inputs.precomputed(x))
+        output = workspace(x, workspace.frozen_inputs.precompute(x))
         optimizer.zero_grad()
         F.cross_entropy(output, torch.randint(output.shape[1], (8,), generator=rng)).backward()
         workspace.step(optimizer)
         if rewire:
-            workspace.rewire(0.3)
+            workspace.rewire(0.3, optimizer)
 
 
 def finish(case: Case, workspace: Workspace, task: int) -> None:
@@ -105,7 +106,7 @@ def finish(case: Case, workspace: Workspace, task: int) -> None:
 
 def learned(case: Case) -> Ledger:
     """A ledger that has learned the case's tasks."""
-    ledger = Ledger(mlp(case.inputs, case.hidden))
+    ledger = Ledger(build_mlp((case.inputs,), case.hidden))
     for task in range(case.tasks):
         workspace = open_task(case, ledger, task)
         train(case, workspace, task)
@@ -126,7 +127,7 @@ def dense_forward(ledger: Ledger, x: Tensor, workspace: Workspace | None = None,
                 weight[target, source] = value
         bias = ledger.units[f"{link.target}.bias"].clone()
         if workspace is not None:
-            bias[workspace.selection[link.target]] = workspace.layers[link.target].own[f"{link.target}.bias"].detach()
+            bias[workspace.selection[link.target]] = workspace.unit_params[f"{link.target}.bias"]
         h = h @ weight.T + bias
         if link.target != "output":
             h = h.clamp(min=0)

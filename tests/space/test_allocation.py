@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.ledger import FREE, Ledger
@@ -56,7 +56,7 @@ def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: C
 
 @given(st.integers(0, 200), st.integers(4, 10))
 def test_every_selected_unit_gets_an_ingoing_connection_if_there_are_enough(seed: int, count: int) -> None:
-    ledger = Ledger(mlp(50, (8,)))
+    ledger = Ledger(build_mlp((50,), (8,)))
     budget = ResolvedBudget({"hidden1": 4}, {"hidden1": 1}, {"input-hidden1": count, "hidden1-output": 2})
     selection = select(ledger, budget, torch.tensor([0, 1]), rng(seed))
     new = allocate(ledger, budget, selection, 0, rng(seed))["input-hidden1"]
@@ -64,7 +64,7 @@ def test_every_selected_unit_gets_an_ingoing_connection_if_there_are_enough(seed
 
 
 def test_values_are_glorot_uniform_for_the_dense_shape() -> None:
-    ledger = Ledger(mlp(100, (500,)))
+    ledger = Ledger(build_mlp((100,), (500,)))
     budget = ResolvedBudget({"hidden1": 100}, {"hidden1": 1}, {"input-hidden1": 5000, "hidden1-output": 2})
     selection = select(ledger, budget, torch.tensor([0, 1]), rng())
     value = allocate(ledger, budget, selection, 0, rng())["input-hidden1"].value

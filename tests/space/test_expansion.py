@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from spacenet.errors import SettingsError
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import Ledger
 
@@ -26,11 +26,11 @@ def test_what_is_no_plan(text: str) -> None:
 @pytest.mark.parametrize(("text", "match"), [("2:hidden9=1", "hidden1, hidden2"), ("4:hidden1=1", "the stream has 3")])
 def test_layers_and_tasks_that_are_not_there(text: str, match: str) -> None:
     with pytest.raises(SettingsError, match=match):
-        Plan.parse(text).check(Ledger(mlp(4, (5, 6))), tasks=3)
+        Plan.parse(text).check(Ledger(build_mlp((4,), (5, 6))), tasks=3)
 
 
 def test_units_come_before_the_task_that_is_named() -> None:
-    ledger = Ledger(mlp(4, (5, 6)))
+    ledger = Ledger(build_mlp((4,), (5, 6)))
     plan = Plan.parse("2:hidden2=3")
     plan.carry_out(ledger, 0)
     assert ledger.size("hidden2") == 6

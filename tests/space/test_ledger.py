@@ -2,7 +2,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import pack
 from tests.space.support import Case, cases, learned
@@ -35,7 +35,7 @@ def test_a_reserved_unit_never_gains_an_ingoing_connection(case: Case) -> None:
 
 
 def test_a_second_owner_is_refused() -> None:
-    ledger = Ledger(mlp(3, (4,)))
+    ledger = Ledger(build_mlp((3,), (4,)))
     link = ledger.blueprint.links[0]
     ledger.add(link, connections((0, 1), (2, 3)))
     with pytest.raises(ValueError, match="one owner"):
@@ -45,7 +45,7 @@ def test_a_second_owner_is_refused() -> None:
 
 
 def test_a_connection_into_a_reserved_unit_is_refused() -> None:
-    ledger = Ledger(mlp(3, (4,)))
+    ledger = Ledger(build_mlp((3,), (4,)))
     link = ledger.blueprint.links[0]
     ledger.reserve("hidden1", torch.tensor([2]), task=0)
     ledger.add(link, connections((0, 1)))
@@ -81,7 +81,7 @@ def test_memory_follows_the_connections_not_the_width() -> None:
 
 
 def test_used_units_have_a_connection() -> None:
-    ledger = Ledger(mlp(3, (4,)))
+    ledger = Ledger(build_mlp((3,), (4,)))
     ledger.add(ledger.blueprint.links[0], connections((0, 1), (2, 3)))
     assert ledger.used("input").tolist() == [True, False, True]
     assert ledger.used("hidden1").tolist() == [False, True, False, True]

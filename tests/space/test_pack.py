@@ -20,4 +20,4 @@ def test_units_that_reach_no_output_are_gone(case: Case) -> None:
     assert set(packed.units[last.source].tolist()) == set(ledger.connections[last.name].source.tolist())
     for link in ledger.blueprint.links:
         if case.tasks:  # before the first task, a unit without connections stands for each hidden layer
-            assert packed.values[link.name].shape == (len(packed.units[link.target]), len(packed.units[link.source]))
+            assert packed.params[link.name].shape == (len(packed.units[link.target]), len(packed.units[link.source]))

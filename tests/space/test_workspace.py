@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -5,6 +7,7 @@ from torch.nn import functional as F
 
 from spacenet.space.ledger import Ledger
 from spacenet.space.workspace import Workspace
+from spacenet.utils.optimizers import SGD
 from tests.space.support import Case, cases, dense_forward, finish, learned, open_task, train
 
 
@@ -15,7 +18,7 @@ def test_it_computes_what_the_plain_dense_network_computes(case: Case, all_outpu
     train(case, workspace, case.tasks)
     x = torch.randn(16, case.inputs, generator=case.rng(99))
     expected = dense_forward(ledger, x, workspace, case.tasks)[:, workspace.units["output"]]
-    got = workspace(x, workspace.frozen_inputs.precomputed(x))
+    got = workspace(x, workspace.frozen_inputs.precompute(x))
     torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
@@ -72,12 +75,12 @@ def test_rewiring_keeps_the_number_and_grows_only_at_open_positions_between_sele
     ledger = learned(case)
     workspace = open_task(case, ledger, case.tasks)
     train(case, workspace, case.tasks, rewire=False)
-    for training in workspace.training.values():
-        training.importance += torch.rand(len(training.importance), generator=case.rng(3))  # dead units have none
+    for opened in workspace.links.values():
+        opened.importance += torch.rand(len(opened.importance), generator=case.rng(3))  # dead units have none
     before = workspace.connections(case.tasks)
     moved = workspace.rewire(0.5)
     after = workspace.connections(case.tasks)
-    assert "output" not in {workspace.training[name].link.target for name in moved}
+    assert "output" not in {workspace.links[name].link.target for name in moved}
     for link in ledger.blueprint.links:
         old, new = before[link.name], after[link.name]
         assert len(old) == len(new) == case.budget().connections[link.name]
@@ -90,33 +93,75 @@ def test_rewiring_keeps_the_number_and_grows_only_at_open_positions_between_sele
         if link.name in moved:
             assert len(moved[link.name]) == len(old) // 2
             assert not new.value[moved[link.name]].any()
-            assert not workspace.training[link.name].importance[moved[link.name]].any()
+            assert not workspace.links[link.name].importance[moved[link.name]].any()
 
 
 def test_importance_is_the_sum_of_gradient_times_actual_change() -> None:
     case = Case(inputs=30, tasks=1)
     workspace = open_task(case, learned(case), 1)
-    optimizer = torch.optim.SGD(workspace.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
-    expected = {name: torch.zeros(len(training.value)) for name, training in workspace.training.items()}
+    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9, weight_decay=0.01)
+    (own,) = workspace.parameters()
+    expected = torch.zeros_like(own)
     for step in range(3):
         x = torch.randn(8, case.inputs, generator=case.rng(step))
-        output = workspace(x, workspace.frozen_inputs.precomputed(x))
+        output = workspace(x, workspace.frozen_inputs.precompute(x))
         optimizer.zero_grad()
         F.cross_entropy(output, torch.zeros(8, dtype=torch.long)).backward()
-        old = {name: training.value.detach().clone() for name, training in workspace.training.items()}
+        old = own.detach().clone()
         workspace.step(optimizer)
-        for name, training in workspace.training.items():
-            assert training.value.grad is not None
-            expected[name] += (training.value.grad * (training.value.detach() - old[name])).abs()
-    for name, training in workspace.training.items():
-        assert torch.equal(training.importance, expected[name])
-        assert training.importance.any()
+        assert own.grad is not None
+        expected += (own.grad * (own.detach() - old)).abs()
+    found = torch.cat([opened.importance for opened in workspace.links.values()])
+    assert torch.equal(found, expected[: len(found)])
+    assert found.any()
+
+
+@given(cases, st.booleans())
+def test_the_blueprints_derivative_gives_the_bits_of_autograd(case: Case, all_outputs: bool) -> None:
+    found = []
+    for derivative in (True, False):
+        ledger = learned(case)
+        if not derivative:
+            ledger.blueprint = replace(ledger.blueprint, derivative=None)
+        workspace = open_task(case, ledger, case.tasks, all_outputs)
+        train(case, workspace, case.tasks)
+        x = torch.randn(9, case.inputs, generator=case.rng(4))
+        output = workspace(x, workspace.frozen_inputs.precompute(x))
+        output.square().sum().backward()
+        (own,) = workspace.parameters()
+        found.append([output.detach(), own.detach(), own.grad])
+    for ours, autograd in zip(*found, strict=True):
+        assert ours is not None
+        assert autograd is not None
+        assert torch.equal(ours, autograd)
+
+
+def test_a_moved_connection_has_no_momentum() -> None:
+    case = Case(tasks=1)
+    workspace = open_task(case, learned(case), 1)
+    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9)
+    x = torch.randn(8, case.inputs, generator=case.rng(3))
+    output = workspace(x, workspace.frozen_inputs.precompute(x))
+    F.cross_entropy(output, torch.zeros(8, dtype=torch.long)).backward()
+    workspace.step(optimizer)
+    (momentum,) = optimizer.state_tensors().values()
+    momentum.fill_(1.0)
+    moved = workspace.rewire(0.5, optimizer)
+    start = 0
+    for name, opened in workspace.links.items():
+        part = momentum[start : start + len(opened.params)]
+        kept = torch.ones(len(part), dtype=torch.bool)
+        if name in moved:
+            kept[moved[name]] = False
+        assert torch.equal(part != 0, kept)
+        start += len(part)
+    assert momentum[start:].all()
 
 
 def test_a_units_importance_sums_over_ingoing_connections_and_an_inputs_over_outgoing_ones() -> None:
     workspace = open_task(Case(tasks=0), learned(Case(tasks=0)), 0)
-    training = workspace.training["input-hidden1"]
-    training.importance.copy_(torch.arange(1.0, len(training.value) + 1))
+    training = workspace.links["input-hidden1"]
+    training.importance.copy_(torch.arange(1.0, len(training.params) + 1))
     target, source = training.ends()
     ingoing = [float(training.importance[target == place].sum()) for place in range(4)]
     outgoing = [float(training.importance[source == place].sum()) for place in range(6)]
@@ -129,11 +174,11 @@ def test_reopened_from_its_tensors_it_is_the_same_to_the_bit(case: Case) -> None
     ledger = learned(case)
     workspace = open_task(case, ledger, case.tasks)
     train(case, workspace, case.tasks)
-    saved = {name: tensor.clone() for name, tensor in workspace.tensors(case.tasks).items()}
+    saved = {name: tensor.clone() for name, tensor in workspace.state(case.tasks).items()}
     copy = Ledger(ledger.blueprint)
     copy.load(ledger.tensors())
     outputs = torch.arange(2 * case.tasks, 2 * case.tasks + 2)
-    again = Workspace.reopened(copy, saved, outputs=outputs, masked_dense=False)
+    again = Workspace.reopen(copy, saved, outputs=outputs, masked_dense=False)
     for one in (workspace, again):
         train(case, one, case.tasks + 50)
         finish(case, one, case.tasks)

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 import torch
-from spacenet.nets.batch_norm import normalize
 from torch import Generator, Tensor
 
 from spacenet.config.training import TrainingConfig
@@ -13,6 +12,8 @@ from spacenet.methods import METHODS
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.space.blueprint import BATCH_STATS
+from spacenet.space.operations import normalize
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL
@@ -99,7 +100,7 @@ def test_predictions_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_batch_norm_of_partly_fresh_units(layout: torch.memory_format) -> None:
+def test_batch_norm_where_some_units_use_the_batch(layout: torch.memory_format) -> None:
     rng = Generator().manual_seed(0)
     h, gradient = (torch.randn(16, 12, 8, 8, generator=rng) for _ in range(2))
     scale, shift, mean, var = (torch.rand(12, generator=rng) + 0.5 for _ in range(4))
@@ -109,7 +110,7 @@ def test_batch_norm_of_partly_fresh_units(layout: torch.memory_format) -> None:
         x = h.to(device, memory_format=layout, copy=True).requires_grad_()
         parts = {"scale": scale, "shift": shift, "mean": mean, "var": var}
         values = {f"p.norm.{name}": value.to(device, copy=True) for name, value in parts.items()} | {
-            "p.fresh": uses_batch_stats.to(device)
+            "p" + BATCH_STATS: uses_batch_stats.to(device)
         }
         trained = [values[f"p.norm.{name}"].requires_grad_() for name in ("scale", "shift")]
         out = normalize(values, "p", x)

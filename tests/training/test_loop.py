@@ -8,7 +8,8 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
-from spacenet.training.loop import load_optimizer, make_optimizer, optimizer_tensors
+from spacenet.training.loop import make_optimizer
+from spacenet.utils.optimizers import Optimizer
 from tests.methods.support import TRAINING, learn, make, small_stream
 
 
@@ -87,7 +88,7 @@ def test_settings_out_of_range(settings: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_an_optimisers_history_comes_back(name: str) -> None:
+def test_the_state_of_the_optimizer_is_restored(name: str) -> None:
     settings = TrainingConfig(optimizer=name, momentum=0.9)  # type: ignore[arg-type]
     values = []
     for interrupted in (False, True):
@@ -95,9 +96,9 @@ def test_an_optimisers_history_comes_back(name: str) -> None:
         optimizer = make_optimizer(method, settings)
         for step in range(4):
             if interrupted and step == 2:
-                saved = {key: tensor.clone() for key, tensor in optimizer_tensors(optimizer).items()}
+                saved = {key: tensor.clone() for key, tensor in optimizer.state_tensors().items()}
                 optimizer = make_optimizer(method, settings)
-                load_optimizer(optimizer, saved)
+                optimizer.load_state_tensors(saved)
             for number, parameter in enumerate(method.parameters()):
                 parameter.grad = torch.full_like(parameter, 0.1 * (step + number))
             optimizer.step()
@@ -109,7 +110,7 @@ def test_parameters_that_appear_in_the_middle_are_trained() -> None:
     class Growing(Naive):
         grown: torch.nn.Parameter | None = None
 
-        def end_epoch(self, epoch: int, optimizer: torch.optim.Optimizer, *, last: bool) -> None:
+        def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
             if epoch == 1:
                 self.grown = torch.nn.Parameter(torch.ones(1))
 
@@ -138,8 +139,8 @@ def test_the_step_size_goes_down_like_half_a_cosine_wave(optimizer: str, monkeyp
     rates: list[float] = []
     step = Naive.step
 
-    def noting(self: Naive, used: torch.optim.Optimizer) -> None:
-        rates.append(float(used.param_groups[0]["lr"]))
+    def noting(self: Naive, used: Optimizer) -> None:
+        rates.append(used.learning_rate)
         step(self, used)
 
     monkeypatch.setattr(Naive, "step", noting)

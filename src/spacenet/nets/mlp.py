@@ -15,10 +15,10 @@ _relu_backward = torch.ops.aten.threshold_backward.default
 
 def build_mlp(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
     """An MLP for samples of this shape, which are flattened. Its output starts empty and grows with the classes."""
-    names = ["input", *(f"hidden{i}" for i in range(1, len(hidden or HIDDEN) + 1)), "output"]
+    names = ["input", *(f"hidden{i}" for i in range(1, len(hidden) + 1)), "output"]
     layers = (
         Layer("input", math.prod(input_shape), unit_values=()),
-        *(Layer(name, size) for name, size in zip(names[1:-1], hidden or HIDDEN, strict=True)),
+        *(Layer(name, size) for name, size in zip(names[1:-1], hidden, strict=True)),
         Layer("output", 0),
     )
     links = tuple(Link(f"{a}-{b}", a, b) for a, b in pairwise(names))

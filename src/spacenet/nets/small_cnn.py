@@ -2,14 +2,10 @@
 
 from itertools import pairwise
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
 from spacenet.errors import SettingsError
 from spacenet.nets.shapes import image_shape
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
-from spacenet.space.operations import as_images, connect, norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Layer, Link
+from spacenet.space.operations import chain_with_norm, norm_values
 
 HIDDEN = (32, 32, 64, 64, 512)
 
@@ -40,13 +36,5 @@ def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDD
     flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
     classify = Link("linear-output", "linear", "output")
 
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = as_images(x)
-        for number, link in enumerate(convolutions, 1):
-            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if number % 2 == 0:
-                h = F.max_pool2d(h, 2)
-        h = torch.relu(normalize(params, "linear", connect(params, flatten, h, hook)))
-        return connect(params, classify, h, hook) + params["output.bias"]
-
-    return Blueprint(layers, (*convolutions, flatten, classify), forward)
+    links = (*convolutions, flatten, classify)
+    return Blueprint(layers, links, chain_with_norm(links, pooled=convolutions[1::2]))

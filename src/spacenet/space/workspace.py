@@ -22,6 +22,9 @@ from spacenet.space.opening import Layout, OpenLink, find_live_units
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 
+ALIGNED = 16
+"""Weights begin at multiples of this in the vector of all parameters: alignment can change how products round."""
+
 
 class Workspace:
     """One task's network, from allocation to commit."""
@@ -86,9 +89,11 @@ class Workspace:
                         self.device
                     )
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
-        self._counts = [numbers.numel() for numbers in stored.values()]
+        self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
+        self._counts = [count for numbers in stored.values() for count in (numbers.numel(), -numbers.numel() % ALIGNED)]
         own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
-        self._base = torch.cat([numbers.flatten() for numbers in stored.values()]).to(self.device)
+        padded = [F.pad(numbers.flatten(), (0, -numbers.numel() % ALIGNED)) for numbers in stored.values()]
+        self._base = torch.cat(padded).to(self.device)
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
         self._place = self._places().to(self.device)
@@ -105,7 +110,7 @@ class Workspace:
     def _places(self) -> Tensor:
         """Where each of the task's own numbers lies in the vector of all parameters."""
         places = [o.places(self.layout) for o in self.links.values()] + self._selected
-        starts = itertools.accumulate(self._counts[:-1], initial=0)
+        starts = list(itertools.accumulate(self._counts, initial=0))[:-1:2]
         return torch.cat([start + place for start, place in zip(starts, places, strict=True)])
 
     # One step
@@ -122,15 +127,15 @@ class Workspace:
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""
-        count = len(self.links)
+        count = 2 * len(self.links)
         weights, units = vector.split([sum(self._counts[:count]), sum(self._counts[count:])])
         if torch.is_autocast_enabled(vector.device.type):  # all at once; each convolution would otherwise cast its own
             weights = weights.to(torch.get_autocast_dtype(vector.device.type))
         parts = [*weights.split(self._counts[:count]), *units.split(self._counts[count:])]
         params = {}
-        for (name, shape), part in zip(self._shapes.items(), parts, strict=True):
+        for (name, shape), part in zip(self._shapes.items(), parts[::2], strict=True):
             numbers = part if len(shape) == 1 else part.view(shape)
-            params[name] = numbers.permute(0, 3, 1, 2) if self.layout.permutes(len(shape)) else numbers
+            params[name] = numbers.permute(0, 3, 1, 2) if name in self._permuted else numbers
         return params
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from spacenet.space.predictor import Predictor
 from torch import Tensor
 
 from spacenet.errors import SettingsError
@@ -13,11 +12,12 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_rehearsal import SpaceNetRehearsal
+from spacenet.space.pack import Pack
 from tests.methods.support import copy_state, learn, make, small_stream
 
 SPACE: dict[str, object] = {"selected": (10,), "reserved": (5,), "connections": (40, 40, 16)}
 TASKS = [range(2), range(2, 4)]
-PLAIN = Predictor(lambda values, x: x + values["one"], {"one": torch.ones(1)})
+PLAIN = Pack(lambda values, x: x + values["one"], {"one": torch.ones(1)})
 WEIGHTS = torch.tensor([[3.0, 4.0], [0.0, 3.0], [6.0, 8.0], [0.0, 2.0]])  # lengths 5 and 3, 10 and 2
 both = pytest.mark.parametrize("kind", ["weights", "logits"])
 
@@ -35,20 +35,20 @@ def samples() -> Tensor:
 
 def test_weights_of_all_tasks_are_as_long_as_the_mean() -> None:
     found = Balance("weights").apply(PLAIN, WEIGHTS, TASKS)  # mean lengths 4 and 6
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6])
-    assert found.values[SHIFT].tolist() == [0, 0, 0, 0]
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6])
+    assert found.params[SHIFT].tolist() == [0, 0, 0, 0]
     assert found(torch.tensor([[3.0, -5.0, 5.0, 11.0]])).tolist()[0] == pytest.approx([5, -5, 5, 10])
 
 
 def test_kernels_count_whole_and_a_task_without_weights_stays_as_it_is() -> None:
     kernels = torch.stack([WEIGHTS, torch.zeros(4, 2)], 2)
     assert torch.equal(
-        Balance("weights").apply(PLAIN, kernels, TASKS).values[SCALE],
-        Balance("weights").apply(PLAIN, WEIGHTS, TASKS).values[SCALE],
+        Balance("weights").apply(PLAIN, kernels, TASKS).params[SCALE],
+        Balance("weights").apply(PLAIN, WEIGHTS, TASKS).params[SCALE],
     )
     silent = torch.cat([WEIGHTS, torch.zeros(1, 2)])
     found = Balance("weights").apply(PLAIN, silent, [*TASKS, range(4, 5)])
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_scores_of_the_right_classes_are_spread_alike() -> None:
@@ -65,19 +65,19 @@ def test_scores_without_a_spread_are_shifted_only() -> None:
     balance.record(torch.tensor([[4.0, 0.0]]), torch.tensor([0]))
     balance.record(torch.tensor([[1.0, 3.0], [7.0, 9.0]]), torch.tensor([0, 0]))
     found = balance.apply(PLAIN, WEIGHTS, TASKS)
-    assert found.values[SCALE].tolist() == [1, 1, 1, 1]
-    assert found.values[SHIFT].tolist() == [0, 0, 0, 0]  # both means are 4
+    assert found.params[SCALE].tolist() == [1, 1, 1, 1]
+    assert found.params[SHIFT].tolist() == [0, 0, 0, 0]  # both means are 4
 
 
 def test_outputs_of_a_task_still_being_learned_stay_as_they_are() -> None:
     found = Balance("weights").apply(PLAIN, torch.cat([WEIGHTS, 9 * WEIGHTS[:1]]), TASKS)
-    assert found.values[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
+    assert found.params[SCALE].tolist() == pytest.approx([5 / 4, 5 / 4, 5 / 6, 5 / 6, 1])
 
 
 def test_without_balance_the_network_answers_as_it_is() -> None:
     assert Balance("none").apply(PLAIN, WEIGHTS, TASKS) is PLAIN
     method = learned("none")
-    assert method.predictor().values.keys() == method.pack().values.keys()
+    assert method.predictor().params.keys() == method.pack().params.keys()
     assert torch.equal(method.predict(samples()), method.pack()(samples()))
     assert method.extra_state() == {}
 
@@ -97,7 +97,7 @@ def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
 
 def test_after_balancing_all_tasks_have_the_same_length_of_weights() -> None:
     method = learned("weights")
-    held, scale = method.ledger.connections["hidden2-output"], method.predictor().values[SCALE]
+    held, scale = method.ledger.connections["hidden2-output"], method.predictor().params[SCALE]
     squares = torch.zeros(6).index_add(0, held.target.long(), held.value.square())
     length = (squares.sqrt() * scale).view(3, 2).mean(1)
     assert length.tolist() == pytest.approx([float(squares.sqrt().mean())] * 3)

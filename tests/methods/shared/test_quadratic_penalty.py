@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from spacenet.methods.shared.path_integral import PathIntegral
 from spacenet.methods.shared.per_sample import mean_gradients
 from spacenet.methods.shared.quadratic_penalty import Penalty, pad_rows
-from spacenet.nets.mlp import mlp
+from spacenet.nets.mlp import build_mlp
 from spacenet.space.blueprint import CPU
 from tests.nets.test_convolutions import tiny_cnn
 
@@ -85,7 +85,7 @@ def test_gradients_are_measured_sample_by_sample() -> None:
     """One output s = w x: the gradient of s² is 2 w x · x. Averaged before its size is taken, it would be smaller."""
     values = {"input-output": nn.Parameter(torch.tensor([[0.5]])), "output.bias": nn.Parameter(torch.zeros(1))}
     x = torch.tensor([[2.0], [-4.0]])
-    mean = mean_gradients(mlp(1, ()), values, x, torch.zeros(2), lambda s, _: s.square().sum(), torch.abs)
+    mean = mean_gradients(build_mlp((1,), ()), values, x, torch.zeros(2), lambda s, _: s.square().sum(), torch.abs)
     assert mean["input-output"].tolist() == [[(2 * 0.5 * 2 * 2 + 2 * 0.5 * 4 * 4) / 2]]
     assert mean["output.bias"].tolist() == [(2 * 0.5 * 2 + 2 * 0.5 * 4) / 2]
 

@@ -1,0 +1,99 @@
+"""Networks by name."""
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from spacenet.config.model import NetConfig
+from spacenet.errors import SettingsError
+from spacenet.nets import build_net, register_net
+from spacenet.registry import NETS
+from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
+from spacenet.space.operations import connect
+
+
+@pytest.mark.parametrize(
+    ("net", "weights"),
+    [
+        ("wrn-28-10", 36_454_832),
+        ("resnet-18", 11_159_232),
+        ("small-cnn", 3 * 32 * 9 + 32 * 32 * 9 + 32 * 64 * 9 + 64 * 64 * 9 + 64 * 64 * 512),
+        ("mlp", 3 * 32 * 32 * 400 + 400 * 400),
+    ],
+)
+def test_networks_have_the_size_of_their_papers(net: str, weights: int) -> None:
+    blueprint = build_net(NetConfig(net), (3, 32, 32))
+    size = {layer.name: layer.size for layer in blueprint.layers}
+    links = (size[link.source] * size[link.target] * torch.Size(link.kernel).numel() for link in blueprint.links)
+    assert sum(links) == weights
+    assert blueprint.classifier.target == "output"
+
+
+def test_images_without_channels_have_one() -> None:
+    assert build_net(NetConfig("small-cnn"), (28, 28)).input.size == 1
+    assert build_net(NetConfig("small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).layers[2].size == 6
+
+
+@pytest.mark.parametrize(
+    ("config", "shape", "setting", "message"),
+    [
+        (NetConfig("small_cnn"), (3, 8, 8), "net", "unknown net 'small_cnn', did you mean 'small-cnn'?"),
+        (NetConfig("wrn-x"), (3, 8, 8), "net", "wrn-DEPTH-WIDTH"),
+        (NetConfig("resnet-18", hidden=(3,)), (3, 8, 8), "hidden", "resnet-18 does not take widths of hidden layers"),
+        (NetConfig("wrn-10-2", hidden=(3,)), (3, 8, 8), "hidden", "wrn-10-2 does not take widths"),
+        (NetConfig("small-cnn"), (784,), "net", "small-cnn takes images, samples have shape (784,)"),
+        (NetConfig("wrn-10-2"), (784,), "net", "wrn-10-2 takes images, samples have shape (784,)"),
+        (NetConfig("wrn-27-10"), (3, 32, 32), "net", "6 n + 4 layers"),
+        (NetConfig("small-cnn", hidden=(4, 4, 4, 4, 4, 4, 9)), (3, 4, 4), "hidden", "halve images of 4×4 3 times"),
+        (NetConfig("small-cnn", hidden=(9,)), (3, 4, 4), "hidden", "0 convolutions"),
+    ],
+)
+def test_networks_that_cannot_be_built(config: NetConfig, shape: tuple[int, ...], setting: str, message: str) -> None:
+    with pytest.raises(SettingsError) as info:
+        build_net(config, shape)
+    assert info.value.setting == setting
+    assert message in info.value.message
+
+
+@pytest.mark.parametrize("hidden", [(0,), (4, 0)])
+def test_widths_out_of_range(hidden: tuple[int, ...]) -> None:
+    with pytest.raises(SettingsError, match="hidden"):
+        NetConfig(hidden=hidden)
+
+
+def build_linear(input_shape: tuple[int, ...]) -> Blueprint:
+    """A classifier on the inputs themselves."""
+    layers = (Layer("input", input_shape[0], unit_values=()), Layer("output", 0))
+    classify = Link("classify", "input", "output")
+
+    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+        return connect(params, classify, x, hook) + params["output.bias"]
+
+    return Blueprint(layers, (classify,), forward)
+
+
+@pytest.fixture
+def _linear() -> Iterator[None]:
+    register_net("linear", build_linear)
+    yield
+    NETS.unregister("linear")
+
+
+@pytest.mark.usefixtures("_linear")
+def test_a_registered_net_is_built_by_its_name() -> None:
+    assert build_net(NetConfig("linear"), (7,)).input.size == 7
+    with pytest.raises(SettingsError, match="does not take widths"):
+        build_net(NetConfig("linear", hidden=(3,)), (7,))
+    with pytest.raises(SettingsError, match="already a net"):
+        register_net("mlp", build_linear)
+
+
+def test_what_is_no_net() -> None:
+    with pytest.raises(SettingsError, match="must be a function"):
+        register_net("broken", lambda: None)  # type: ignore[arg-type, return-value]
+    register_net("broken", lambda input_shape: "net")  # type: ignore[arg-type, return-value]
+    with pytest.raises(SettingsError, match="built str, not a Blueprint"):
+        build_net(NetConfig("broken"), (7,))
+    NETS.unregister("broken")
