@@ -219,6 +219,7 @@ class Run:
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
         self.record, self.analysis = Record.from_plain(facts["record"]), Analysis.load(folder)
+        check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
         self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
         if facts["epochs_done"]:
@@ -268,6 +269,13 @@ def build_method(config: ModelConfig, input_shape: tuple[int, ...], device: torc
         check_images(input_shape)
     blueprint = build_net(config.net, input_shape)
     return get_method(config.method)(blueprint, config.method_settings, config.seed, device)
+
+
+def check_labels(folder: Path, learned: Sequence[Sequence[str]], stream: Stream) -> None:
+    """Raise `RunError` if the tasks that a run in a folder has learned are not the first ones of the stream."""
+    labels = [[str(label) for label in task] for task in stream.task_labels]
+    if list(map(list, learned)) != labels[: len(learned)]:
+        raise RunError(f"{folder} holds a run on other tasks; choose another folder, or remove it")
 
 
 def create_folder(config: RunConfig, folder: Path) -> None:
