@@ -155,7 +155,10 @@ def test_a_folder_is_used_for_one_run_only(tmp_path: Path) -> None:
     before = (job.folder / CONFIG).read_text()
     for over, names in (
         ({"training": {"epochs": 1}}, "training.epochs"),
-        ({"method": {"rewire_fraction": 0.1}, "stream": {"validation": 0.1}}, "method_settings.rewire_fraction, stream"),
+        (
+            {"method": {"rewire_fraction": 0.1}, "stream": {"validation": 0.1}},
+            "method_settings.rewire_fraction, stream",
+        ),
         ({"net": {"hidden": [31, 30]}}, "net.hidden"),
     ):
         with pytest.raises(RunError, match=rf"other settings \({names}"):

@@ -13,13 +13,13 @@ import torch
 
 from spacenet import __version__
 from spacenet.cli.main import main
+from spacenet.config.model import NetConfig, PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
-from spacenet.config.model import NetConfig, PreprocessingConfig
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from spacenet.config.model import NetConfig
 from spacenet.errors import ModelFileError
 from spacenet.model.encoding import FORMAT, Arrays
 from spacenet.model.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
-from spacenet.config.model import NetConfig
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 

@@ -6,13 +6,13 @@ import json
 import pytest
 import torch
 
+from spacenet.config.model import NetConfig
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
 from spacenet.model.model import Model
-from spacenet.config.model import NetConfig
 from spacenet.space.ledger import Connections
 from tests.model.support import density_model, model_config
 from tests.model.support import model as learned_model
