@@ -14,7 +14,7 @@ import torch
 import spacenet
 from spacenet.config.model import NetConfig
 from spacenet.config.training import TrainingConfig
-from spacenet.data.stream import Samples, Task
+from spacenet.data.task import Samples, Task
 from spacenet.methods import get_method
 from spacenet.nets import build_net
 from spacenet.training.hardware import Hardware
