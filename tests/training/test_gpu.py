@@ -8,10 +8,11 @@ from torch import Generator, Tensor
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.augmentation import CropAndFlip
-from spacenet.methods import METHODS
+from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.registry import METHODS
 from spacenet.space.blueprint import BATCH_STATS
 from spacenet.space.operations import normalize
 from spacenet.training.hardware import find_hardware
@@ -46,7 +47,7 @@ def spacenet() -> SpaceNet:
 
 
 def of_tiny_cnn(name: str) -> Method:
-    kind = METHODS[name]
+    kind = get_method(name)
     sizes = SMALL if issubclass(kind, SparseMethod) else {}
     return kind(tiny_cnn(), kind.Settings(**sizes), 0, torch.device("cuda"))
 
