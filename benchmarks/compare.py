@@ -9,8 +9,6 @@ from statistics import median
 from typing import Any
 from unittest.mock import patch
 
-from rich.table import Table
-
 from benchmarks.masked import MaskedDense
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
 from benchmarks.workload import Workload, whole
@@ -19,7 +17,7 @@ from spacenet.data.streams import Stream, Task, build_stream
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods import METHODS
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 
 Figures = dict[str, Any]
 COMPACT, WHOLE, LITERAL, DENSE = "compact", "masked, scattered", "masked, in place", "plain dense"
@@ -84,7 +82,7 @@ def runs_table(figures: Figures) -> Table:
     ]
     title = f"Whole run, hidden width {figures['width']}, same seed, median of {figures['runs']}"
     columns = ["form", "wall s", "ratio", "learning s", "ratio", "ACC %", "matrix differs by"]
-    return table(title, columns, rows)
+    return Table(title, columns, rows)
 
 
 def runs_verdict(figures: Figures) -> str:
@@ -157,7 +155,7 @@ def steps_table(figures: list[Figures]) -> Table:
             ]
         )
     columns = ["hidden width", COMPACT, WHOLE, LITERAL, DENSE, "masked / compact", "dense / compact", "masked / dense"]
-    return table("Training step in ms (batch, forward, loss, backward, step); masked: the faster one", columns, rows)
+    return Table("Training step in ms (batch, forward, loss, backward, step); masked: the faster one", columns, rows)
 
 
 def _apart(a: list[list[float]], b: list[list[float]]) -> float:

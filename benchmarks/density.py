@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.command import measured, read_options
 from benchmarks.prediction import samples_like, to_labels
@@ -30,7 +29,7 @@ from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet_density import DensitySettings
 from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Integers, OptionalText
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task
 
@@ -148,7 +147,7 @@ def cost_table(figures: Figures) -> Table:
         for (what, ratio), times in zip(ratios(figures).items(), each, strict=True)
     ]
     title = f"What summaries cost ({figures['data']}), both in turns, median"
-    return table(title, ["", f"{PLAIN} ms", f"{WITH} ms", "ratio"], rows)
+    return Table(title, ["", f"{PLAIN} ms", f"{WITH} ms", "ratio"], rows)
 
 
 def verdict(figures: Figures) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
@@ -29,7 +28,7 @@ from spacenet.data.streams import Stream, build_stream
 from spacenet.experiments.run import Run, create_folder
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.option_types import Flag, OptionalPath
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 from spacenet.training.hardware import Hardware, find_hardware
 
 COMPACT, MASKED, DENSE = "compact", "masked", "dense"
@@ -115,7 +114,7 @@ def steps_table(precision: str, figures: list[Figures]) -> Table:
             ]
         )
     columns = ["task", "compact ms", "masked ms", "dense ms", "compact images/s", "masked / compact", "dense / compact"]
-    return table(f"A training step of WRN-28-10, precision {precision}", columns, rows)
+    return Table(f"A training step of WRN-28-10, precision {precision}", columns, rows)
 
 
 def measure_run(config: RunConfig) -> Figures:
@@ -169,9 +168,7 @@ def run_table(figures: Figures) -> Table:
         ["training steps", f"{figures['steps']:,}"],
         ["GPU busy (driver's figure)", busy],
     ]
-    drawn = table("The small CNN, five tasks", ["", ""], rows)
-    drawn.show_header = False
-    return drawn
+    return Table("The small CNN, five tasks", [], rows)
 
 
 def _wide(data: Figures, options: Options, precision: str) -> RunConfig:

@@ -16,6 +16,8 @@ from typing import Any
 
 import dacite
 import tomli_w
+from spacenet.experiments.batch import Outcome
+from spacenet.experiments.seeds import seed_folders
 
 from benchmarks.command import reported
 from benchmarks.results import hardware
@@ -23,15 +25,13 @@ from spacenet.cli.main import main as spacenet
 from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
 from spacenet.errors import RunError
-from spacenet.experiments.batch import Outcome
-from spacenet.experiments.comparison import MeanStd, Row, rows
+from spacenet.experiments.comparison import ComparisonData, MeanStd, Row, rows
 from spacenet.experiments.run import load_metrics
-from spacenet.experiments.seeds import seed_folders
 from spacenet.methods import METHODS
 from spacenet.methods.base import Method
-from spacenet.report.comparison import COLUMNS, cells, notes
-from spacenet.report.tables import markdown, mean_std_text
+from spacenet.report.tables import Table, comparison_table
 from spacenet.utils.files import save_text
+from spacenet.utils.text import format_mean_std
 
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
@@ -89,8 +89,9 @@ def page() -> None:
     parts = [INTRODUCTION]
     for stream, facts in kept.items():
         measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
-        table = markdown(COLUMNS, [cells(row) for row in facts["rows"]])
-        parts += [f"## {TITLES[stream]}\n\n{measured}.\n\n{table}", *(f"{note}\n" for note in notes(facts["rows"])[1:])]
+        table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]))
+        text = dataclasses.replace(table, title="", notes=table.notes[1:]).to_markdown()
+        parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{text}")
     parts += [_about(method, kept, paper) for method in METHODS.values()]
     save_text(PAGE, "\n".join(parts))
 
@@ -116,11 +117,12 @@ def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapp
         ours = next((row for row in facts["rows"] if row.method == method.name), None)
         theirs = paper[stream].get(method.name, {})
         figures = ["not run yet", ""] if ours is None else [_text(ours.acc), _text(ours.bwt)]
-        papers = [mean_std_text(*theirs.get(key, ())) for key in ("acc", "bwt")]
+        papers = [format_mean_std(*theirs.get(key, ())) for key in ("acc", "bwt")]
         command = f"`spacenet run {stream} --method {method.name} --seeds {ours.seeds if ours else SEEDS}`"
         table.append([TITLES[stream], *figures, *papers, _verdict(ours, theirs), command])
     if table:
-        lines.append(markdown(["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"], table))
+        columns = ["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"]
+        lines.append(Table("", columns, table, "lrrrrll").to_markdown())
     before: dict[str, Any] = {}
     for stream, title in TITLES.items():
         settings = _settings(preset(stream, method.name))
@@ -142,7 +144,7 @@ def _verdict(ours: Row | None, theirs: Mapping[str, Any]) -> str:
 
 
 def _text(value: MeanStd) -> str:
-    return mean_std_text(value.mean, value.sd)
+    return format_mean_std(value.mean, value.std)
 
 
 def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:

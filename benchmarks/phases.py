@@ -9,7 +9,6 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from rich.table import Table
 
 from benchmarks.compare import timed_run
 from benchmarks.workload import Workload
@@ -18,7 +17,7 @@ from spacenet.experiments import run as run_module
 from spacenet.experiments.callbacks import FileLogger
 from spacenet.experiments.run import Run
 from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 from spacenet.space.frozen_inputs import FrozenInputs
 
 Figures = dict[str, Any]
@@ -127,4 +126,4 @@ def profile_table(figures: Figures) -> Table:
     rows.append(["the whole run", "", f"{total:,.1f}", "100.0"])
     rows.append(["the same without timers", "", f"{figures['unwatched_ms']:,.1f}", f"(ratio {ratio:.3f})"])
     title = f"Where the time of one compact run goes, mean of {figures['runs']}"
-    return table(title, ["phase", "calls", "ms", "%"], rows)
+    return Table(title, ["phase", "calls", "ms", "%"], rows)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import torch
 from rich.console import Console
-from rich.table import Table
 
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import after_tasks, alternate
@@ -28,7 +27,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.data.streams import build_stream
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model, Recipe
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 from spacenet.space.cut import cut
 from spacenet.space.pack import Pack, pack
 
@@ -154,7 +153,7 @@ def speed_table(figures: list[Figures]) -> Table:
         for f in figures
     ]
     columns = ["hidden width", "samples", "packed ms", "dense ms", "dense / packed"]
-    return table("Predicting after all tasks, both forms in turns, median", columns, rows)
+    return Table("Predicting after all tasks, both forms in turns, median", columns, rows)
 
 
 def verdict(figures: list[Figures], work: Workload) -> str:
@@ -181,7 +180,7 @@ def file_table(figures: list[Figures]) -> Table:
         for f in figures
     ]
     columns = ["hidden width", "connections", "bytes", "bytes / connection", "load ms", "first label ms"]
-    return table("The model file, read in a new process after all imports", columns, rows)
+    return Table("The model file, read in a new process after all imports", columns, rows)
 
 
 def main(arguments: list[str] | None = None) -> int:

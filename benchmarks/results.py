@@ -18,13 +18,15 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from spacenet.experiments.seeds import seed_folders
+
 from benchmarks.command import reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.run import load_metrics
-from spacenet.experiments.seeds import seed_folders
-from spacenet.report.tables import bytes_text, markdown, mean_std_text
+from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
+from spacenet.utils.text import format_bytes, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -122,12 +124,12 @@ def _load(name: str) -> Figures | None:
 def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     lines = []
     for row, figures in found:
-        paper = [mean_std_text(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
+        paper = [format_mean_std(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
             ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
         lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
-    return markdown(["", "ACC", "BWT", "told", "paper ACC", "paper BWT", "seeds"], lines)
+    return Table("", ["", "ACC", "BWT", "task-IL ACC", "paper ACC", "paper BWT", "seeds"], lines).to_markdown()
 
 
 def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -138,9 +140,9 @@ def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -
         if figures is not None:
             ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
             sizes = [seed["bytes_kept"] for seed in figures["seeds"] if "bytes_kept" in seed]
-            ours.append(bytes_text(round(mean(sizes))) if sizes else "")
+            ours.append(format_bytes(round(mean(sizes))) if sizes else "")
         lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
-    return markdown(["", "ACC", "BWT", "told", "kept", "seeds"], lines)
+    return Table("", ["", "ACC", "BWT", "task-IL ACC", "memory", "seeds"], lines).to_markdown()
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -153,7 +155,7 @@ def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
         lines.append([row["label"], *cells, _over_seeds([stdev(line) for line in last])])
     columns = ["", *(f"task {number}" for number in range(1, tasks + 1)), "sd over tasks"]
-    return f"Accuracy on each task after the last one:\n\n{markdown(columns, lines)}"
+    return f"Accuracy on each task after the last one:\n\n{Table('', columns, lines).to_markdown()}"
 
 
 def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -165,7 +167,7 @@ def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
 
 
 def _over_seeds(values: list[float]) -> str:
-    return mean_std_text(mean(values), *([stdev(values)] if len(values) > 1 else []))
+    return format_mean_std(mean(values), *([stdev(values)] if len(values) > 1 else []))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

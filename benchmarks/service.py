@@ -36,7 +36,7 @@ from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Flag, OptionalPath
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 
 INPUTS = 64
 """Different inputs that are asked for, one at a time."""
@@ -232,7 +232,7 @@ def _phases_table(figures: Mapping[str, Any]) -> Any:
             latency = [f"{value:.1f}" for value in phase["milliseconds"].values()]
             rows.append([name, f"{phase['requests']:,}", f"{phase['per_second']:.0f}", *latency])
     columns = ["the task is learned", "requests", "per second", "p50 ms", "p90 ms", "p99 ms", "max ms"]
-    return table(f"{figures['clients']} clients, one input per request", columns, rows)
+    return Table(f"{figures['clients']} clients, one input per request", columns, rows)
 
 
 def _verdict(figures: Mapping[str, Any]) -> str:

@@ -10,13 +10,12 @@ from statistics import median
 from typing import Any
 
 import torch
-from rich.table import Table
 
 from benchmarks.stepping import Stepper, after_tasks, alternate
 from benchmarks.workload import Workload
 from spacenet.config.run import RunConfig
 from spacenet.data.streams import build_stream
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 
 Figures = dict[str, Any]
 PROCESSES = 3
@@ -103,7 +102,7 @@ def widths_table(figures: list[Figures]) -> Table:
             row += [f"{value / scale:.3f}", f"{value / base:.2f}"] if value and base else ["–", "–"]
         rows.append(row)
     columns = ["hidden width", "ms per step", "ratio", "peak growth MiB", "ratio", "ledger MiB", "ratio"]
-    return table("Compact workspace, both hidden layers this wide, last task", columns, rows)
+    return Table("Compact workspace, both hidden layers this wide, last task", columns, rows)
 
 
 def _columns(f: Figures) -> tuple[float, float | None, float]:

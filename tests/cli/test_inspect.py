@@ -41,7 +41,7 @@ def test_it_says_what_there_is(
         assert words in out
     assert "…" not in out, "nothing is cut off in a usual terminal"
     rows = [line.split() for line in out.splitlines()]
-    layers = learned[1].method.layers()
+    layers = learned[1].method.layer_usage()
     for layer in layers[:2]:
         (row,) = (row for row in rows if row[:1] == [layer.name])
         assert (int(row[1]), int(row[4]), int(row[6])) == (layer.units, layer.reserved, layer.connections)

@@ -35,7 +35,7 @@ def test_in_a_fresh_process_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     save_model(tmp_path / "m", learned)
     x, y = blobs([2, 3])
     arguments = ["learn", str(tmp_path / "m"), "--npz", str(npz(tmp_path, x=x, y=y))]
-    command = [sys.executable, "-m", "spacenet.cli.main", *arguments]
+    command = [sys.executable, "-m", "spacenet", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Task 2 is learned" in done.stdout
     learned.learn(x, y)
@@ -60,7 +60,7 @@ def test_the_summary(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
         f"written to {file}",
     ):
         assert any(found.startswith(line[:60]) for found in lines), line
-    right = [learned.classes[n] for n in learned.probabilities(X).argmax(1)]
+    right = [learned.classes[n] for n in learned.predict_proba(X).argmax(1)]
     assert f"accuracy {100 * np.mean(np.array(right) == Y):.2f} % on the file's test samples" in lines
     assert "task 2 epoch 8/8 loss" in " ".join(err.split())
     assert "\x1b" not in out + err
@@ -105,7 +105,7 @@ def test_epochs_hold_for_this_task_only(file: Path, tmp_path: Path, capsys: pyte
     assert learn(file, npz(tmp_path), "--epochs", "2", "--out", str(tmp_path / "short")) == 0
     assert "epoch 2/2" in capsys.readouterr().err
     assert learn(file, npz(tmp_path), "--quiet", "--out", str(tmp_path / "long")) == 0
-    assert load_model(tmp_path / "short").recipe == load_model(file).recipe
+    assert load_model(tmp_path / "short").config == load_model(file).config
     assert (tmp_path / "short").read_bytes() != (tmp_path / "long").read_bytes()
 
 

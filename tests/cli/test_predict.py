@@ -44,7 +44,7 @@ def test_text(file: Path, tmp_path: Path, learned: Model, capsys: pytest.Capture
     assert answers(file, str(tmp_path / "x.npy")) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[0] for line in lines] == [str(row) for row in range(12)]
-    probabilities = learned.probabilities(X)
+    probabilities = learned.predict_proba(X)
     best = [str(learned.classes[number]) for number in probabilities.argmax(1)]
     assert [line[1] for line in lines] == best
     assert [line[2:] for line in lines] == [[f"{100 * share:.2f}", "%"] for share in probabilities.max(1)]
@@ -62,7 +62,7 @@ def test_csv(file: Path, tmp_path: Path, learned: Model, capsys: pytest.CaptureF
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     names = [f"{word}{n}" for n in ("", "_2", "_3", "_4") for word in ("label", "probability")]
     assert list(rows[0]) == ["input", "row", *names]  # no more than there are classes
-    order = np.argsort(-learned.probabilities(X))
+    order = np.argsort(-learned.predict_proba(X))
     for row, number in zip(rows, order, strict=True):
         assert [row["label"], row["label_4"]] == [str(learned.classes[number[0]]), str(learned.classes[number[3]])]
     assert sum(float(rows[0][name]) for name in names[1::2]) == pytest.approx(1, abs=1e-5)
@@ -78,7 +78,7 @@ def test_jsonl_keeps_the_types_of_labels(
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [each["row"] for each in found] == list(range(12))
     assert {each["input"] for each in found} == {"-"}
-    assert [each["label"] for each in found] == [learned.classes[n] for n in learned.probabilities(X).argmax(1)]
+    assert [each["label"] for each in found] == [learned.classes[n] for n in learned.predict_proba(X).argmax(1)]
     assert "top" not in found[0]
     feed(monkeypatch, b"1,2,3,4,5,6,7,8\n")
     assert answers(file, "-", "--format", "jsonl", "--top", "3") == 0
@@ -148,7 +148,7 @@ def test_bad_input_gets_one_line_and_exit_code_2(
 def test_scores_that_are_no_numbers(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Model, "probabilities", lambda self, x: np.where(np.arange(len(x)) == 2, np.nan, 0.5)[:, None])
+    monkeypatch.setattr(Model, "predict_proba", lambda self, x: np.where(np.arange(len(x)) == 2, np.nan, 0.5)[:, None])
     assert answers(file, str(tmp_path / "x.npy")) == 2
     assert "x.npy[2]: the values are too large for the network" in capsys.readouterr().err
 
@@ -177,7 +177,7 @@ def test_each_chunks_answers_are_passed_on_at_once(file: Path, tmp_path: Path, m
 
 
 def test_answers_come_while_the_input_is_open_and_a_reader_may_leave(file: Path) -> None:
-    command = [sys.executable, "-m", "spacenet.cli.main", "predict", str(file), "-"]
+    command = [sys.executable, "-m", "spacenet", "predict", str(file), "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None

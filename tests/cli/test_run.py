@@ -126,7 +126,7 @@ def test_running_out_of_space_exits_with_1(npz: Path, tmp_path: Path, capsys: py
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
     arguments = ["run", "--npz", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
-    command = [sys.executable, "-m", "spacenet.cli.main", *arguments]
+    command = [sys.executable, "-m", "spacenet", *arguments]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -146,7 +146,7 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate()
     assert not (out / "metrics.json").exists()
-    command = [sys.executable, "-m", "spacenet.cli.main", "run", "--resume", str(out)]
+    command = [sys.executable, "-m", "spacenet", "run", "--resume", str(out)]
     interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     before = (out / "state.safetensors").stat().st_mtime_ns
     while (out / "state.safetensors").stat().st_mtime_ns == before:

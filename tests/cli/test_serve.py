@@ -28,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 @contextmanager
 def _server(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "spacenet.cli.main", "serve", str(file), "--port", "0", "--allow-learn"]
+    command = [sys.executable, "-m", "spacenet", "serve", str(file), "--port", "0", "--allow-learn"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

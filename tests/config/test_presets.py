@@ -1,95 +1,133 @@
 import os
-from pathlib import Path
 
 import pytest
 
-from spacenet.config.presets import BENCHMARKS, preset
-from spacenet.data.streams import build_stream
+from spacenet.config.presets import METHOD_PRESETS, PRESETS, preset_config, preset_names, register_preset
+from spacenet.config.run import RunConfig
+from spacenet.config.stream import CUSTOM
+from spacenet.data.streams import stream
 from spacenet.errors import SettingsError
-from spacenet.experiments.run import Run, check, create_folder
-from spacenet.methods import METHODS, get_method
+from spacenet.experiments.run import Run, build_method
+from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.nets import build_net
+from spacenet.registry import METHODS, STREAMS
+from spacenet.space.blueprint import CPU
 
 needs_data = pytest.mark.skipif("SPACENET_DATA" not in os.environ, reason="SPACENET_DATA names no folder with MNIST")
+ALL_PRESETS = [(stream, name) for stream, presets in PRESETS.items() for name in presets]
+IMAGES = {"split-digits": (8, 8), "split-mnist": (28, 28), "split-fashion-mnist": (28, 28), CUSTOM: (20,)}
+COLOR = (3, 32, 32)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("stream", "name"), ALL_PRESETS)
+def test_every_preset_is_a_valid_configuration_of_every_method(stream: str, name: str, method: str) -> None:
+    config = preset_config(stream, method, preset=name)
+    assert (config.stream.name, config.model.method) == (stream, method)
+    assert isinstance(config.model.method_settings, get_method(method).Settings)
+    assert config.model.net.name == PRESETS[stream][name].net
+    assert RunConfig.from_plain(config.to_plain()) == config
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(("stream", "name"), [each for each in ALL_PRESETS if each[1] != "wrn-28-10"])
+def test_every_method_can_be_built_from_every_preset(stream: str, name: str, method: str) -> None:
+    config = preset_config(stream, method, preset=name)
+    built = build_method(config.model, IMAGES.get(stream, COLOR), CPU)
+    assert built.tasks_learned == 0
+
+
+def test_every_stream_has_presets_and_settings_of_methods_are_those_of_known_ones() -> None:
+    assert set(PRESETS) == {*STREAMS, CUSTOM}
+    assert set(METHOD_PRESETS) <= set(METHODS)
+    assert preset_names("nothing-like-it") == preset_names(CUSTOM)
 
 
 def test_static_sparse_has_the_very_settings_of_spacenet() -> None:
-    for stream, preset_name in (
-        (stream, preset_name) for stream, presets in BENCHMARKS.items() for preset_name in presets
-    ):
-        adaptive, static = (preset(stream, method, preset_name=preset_name) for method in ("spacenet", "static-sparse"))
-        assert (adaptive.data, adaptive.net, adaptive.training) == (static.data, static.net, static.training)
-        assert vars(static.options).items() <= vars(adaptive.options).items()
+    for stream, name in ALL_PRESETS:
+        adaptive, static = (preset_config(stream, method, preset=name) for method in ("spacenet", "static-sparse"))
+        assert adaptive.stream == static.stream
+        for section in ("net", "training", "preprocessing", "seed"):
+            assert getattr(adaptive.model, section) == getattr(static.model, section)
+        assert vars(static.model.method_settings).items() <= vars(adaptive.model.method_settings).items()
 
 
 @pytest.mark.parametrize("stream", ["split-mnist", "split-fashion-mnist"])
 def test_the_papers_architecture_and_connections(stream: str) -> None:
-    config = preset(stream, "spacenet")
-    assert config.net.hidden == (400, 400)
-    assert vars(config.options)["connections"] == (10_000, 1_640, 80)
-    assert config.training.epochs == {"split-mnist": 4, "split-fashion-mnist": 20}[stream]
+    model = preset_config(stream, "spacenet").model
+    assert model.net.hidden == (400, 400)
+    assert vars(model.method_settings)["connections"] == (10_000, 1_640, 80)
+    assert model.training.epochs == {"split-mnist": 4, "split-fashion-mnist": 20}[stream]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_can_learn_the_embedded_digits(method: str) -> None:
-    check(preset("split-digits", method))
+    Run(preset_config("split-digits", method))
 
 
-def test_the_embedded_digits_are_learned(tmp_path: Path) -> None:
-    create_folder(preset("split-digits", "spacenet"), tmp_path / "run")
-    metrics = Run(tmp_path / "run").execute()
+def test_the_embedded_digits_are_learned() -> None:
+    metrics = Run(preset_config("split-digits", "spacenet")).execute().metrics
     assert metrics["acc"] > 75
-    assert metrics["task_incremental"]["acc"] > 95
+    assert metrics["task_il_acc"] > 95
 
 
 @needs_data
-def test_split_mnist_is_learned(tmp_path: Path) -> None:
-    create_folder(preset("split-mnist", "spacenet"), tmp_path / "run")
-    metrics = Run(tmp_path / "run").execute()
+def test_split_mnist_is_learned() -> None:
+    metrics = Run(preset_config("split-mnist", "spacenet")).execute().metrics
     assert metrics["acc"] > 70  # one seed; ten of them are in docs/results.md
     assert metrics["bwt"] > -16
     assert metrics["connections"] == 5 * (10_000 + 1_640 + 80)
     assert all(layer["reserved"] == 200 for layer in metrics["layers"][:2])
 
 
-@pytest.mark.parametrize("stream", ["split-digits", "npz"])
+@pytest.mark.parametrize("name", ["split-digits", CUSTOM])
 @pytest.mark.parametrize("net", ["small-cnn", "resnet-18", "wrn-10-1"])
-def test_another_net_than_the_papers_has_settings_that_work(stream: str, net: str) -> None:
-    config = preset(stream, "spacenet", {"net": {"net": net}})
-    assert config.net.hidden == ()
-    digits = build_stream("split-digits")
-    method = get_method("spacenet")(build_net(config.net, digits.input_shape), config.options, 0)
-    assert method.check(digits) == []
+def test_another_net_than_the_papers_has_settings_that_work(name: str, net: str) -> None:
+    config = preset_config(name, "spacenet", {"net": {"name": net}})
+    assert config.model.net.hidden == ()
+    digits = stream("split-digits")
+    assert build_method(config.model, digits.input_shape, CPU).check(digits) == []
 
 
-def test_experiments_of_a_stream_are_chosen_by_name() -> None:
-    assert preset("icifar-100", "spacenet").net.net == "small-cnn"
-    assert preset("icifar-100", "spacenet", preset_name="wrn-28-10").net.net == "wrn-28-10"
-    expanded = preset("cifar-10-100", "spacenet", preset_name="expanded").options
+def test_presets_of_a_stream_are_chosen_by_name() -> None:
+    assert preset_config("icifar-100", "spacenet").model.net.name == "small-cnn"
+    assert preset_config("icifar-100", "spacenet", preset="wrn-28-10").model.net.name == "wrn-28-10"
+    expanded = preset_config("cifar-10-100", "spacenet", preset="expanded").model.method_settings
     assert isinstance(expanded, AdaptiveSettings)
     assert expanded.expand == "6:conv2=8,conv3=8"
-    with pytest.raises(SettingsError, match="preset: icifar-100 has no 'expanded'; it has small-cnn, wrn-28-10"):
-        preset("icifar-100", "spacenet", preset_name="expanded")
+    message = "preset: unknown preset of icifar-100 'expanded'. Choose from small-cnn, wrn-28-10."
+    with pytest.raises(SettingsError) as raised:
+        preset_config("icifar-100", "spacenet", preset="expanded")
+    assert str(raised.value) == message
+
+
+def test_a_method_can_be_given_settings_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHOD_PRESETS, "naive", {})
+    register_preset("naive", {"training": {"epochs": 9, "batch_size": 5}})
+    register_preset("naive", {"training": {"epochs": 8}}, stream="split-digits")
+    digits, mnist = (preset_config(name, "naive").model.training for name in ("split-digits", "split-mnist"))
+    assert (digits.epochs, digits.batch_size) == (8, 5)
+    assert (mnist.epochs, mnist.batch_size) == (9, 5)
+    assert preset_config("split-digits", "naive", {"training": {"epochs": 7}}).model.training.epochs == 7
 
 
 @pytest.mark.parametrize(
-    ("stream", "variant", "shape", "classes", "tasks"),
+    ("stream", "preset", "shape", "classes", "tasks"),
     [
         ("split-mnist", "mlp", (28, 28), 2, 5),
-        ("split-cifar-10", "small-cnn", (3, 32, 32), 2, 5),
-        ("icifar-100", "small-cnn", (3, 32, 32), 20, 5),
-        ("icifar-100", "wrn-28-10", (3, 32, 32), 20, 5),
-        ("cifar-10-100", "small-cnn", (3, 32, 32), 10, 6),
+        ("split-cifar-10", "small-cnn", COLOR, 2, 5),
+        ("icifar-100", "small-cnn", COLOR, 20, 5),
+        ("icifar-100", "wrn-28-10", COLOR, 20, 5),
+        ("cifar-10-100", "small-cnn", COLOR, 10, 6),
     ],
 )
 def test_with_a_larger_first_task_all_others_still_fit(
-    stream: str, preset_name: str, shape: tuple[int, ...], classes: int, tasks: int
+    stream: str, preset: str, shape: tuple[int, ...], classes: int, tasks: int
 ) -> None:
     """Whichever units a task reserves: a run of one epoch chooses others than a long one, and once it was full."""
     for seed in range(3):
-        config = preset(stream, "spacenet-density", preset_name=preset_name)
-        method = get_method("spacenet-density")(build_net(config.net, shape), config.options, seed)
+        config = preset_config(stream, "spacenet-density", preset=preset).with_seed(seed)
+        method = build_method(config.model, shape, CPU)
         assert isinstance(method, SparseMethod)
         assert method.space_left(classes) >= tasks

@@ -2,58 +2,86 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.config.presets import preset
-from spacenet.config.run import from_mapping, merge, read_toml, to_toml
-from spacenet.data.streams import STREAMS
+from spacenet.config.model import ModelConfig, merge
+from spacenet.config.presets import preset_config
+from spacenet.config.run import RunConfig, read_toml
 from spacenet.errors import SettingsError
-from spacenet.methods import METHODS
+from spacenet.registry import METHODS, STREAMS
 
 
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_preset_survives_its_toml(stream: str, method: str, tmp_path: Path) -> None:
-    config = preset(stream, method, {"seed": 3, "data": {"npz": "a b.npz", "tasks": "0/1"}})
+    config = preset_config(stream, method, {"seed": 3, "stream": {"npz": "a b.npz", "tasks": "0/1"}})
     path = tmp_path / "config.toml"
-    path.write_text(to_toml(config))
-    assert from_mapping(read_toml(path)) == config
+    path.write_text(config.to_toml())
+    assert RunConfig.from_plain(read_toml(path)) == config
 
 
 def test_later_layers_win() -> None:
-    config = preset("split-mnist", "spacenet", {"training": {"epochs": 7}}, {"training": {"batch_size": 9}})
-    assert (config.training.epochs, config.training.batch_size) == (7, 9)
+    layers: list[dict[str, object]] = [{"training": {"epochs": 7}}, {"training": {"batch_size": 9}}]
+    training = preset_config("split-mnist", "spacenet", *layers).model.training
+    assert (training.epochs, training.batch_size) == (7, 9)
     assert merge({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}) == {"a": {"b": 3, "c": 2}}
 
 
 @pytest.mark.parametrize(
     ("values", "words"),
     [
-        ({"training": {"epoch": 3}}, "epoch"),
-        ({"training": {"epochs": "three"}}, "training.epochs"),
-        ({"training": {"epochs": 2.5}}, "training.epochs"),
-        ({"options": {"select": 3}}, "select"),
-        ({"options": {"selected": "80"}}, "selected"),
-        ({"options": {"selected": [80.5]}}, "selected"),
-        ({"trainings": {}}, "trainings"),
-        ({"training": {"optimizer": "magic"}}, "optimizer"),
-        ({"training": {"epochs": 0}}, "epochs: 0 is too small"),
-        ({"method": 3}, "method"),
+        ({"training": {"epoch": 3}}, r"\[training\]: unknown setting 'epoch', did you mean 'epochs'"),
+        ({"training": {"epochs": "three"}}, r"\[training\]: wrong value type for field \"epochs\""),
+        ({"training": {"epochs": 2.5}}, "epochs"),
+        ({"method": {"select": 3}}, r"\[method\] of spacenet: unknown setting 'select', did you mean 'selected'"),
+        ({"method": {"selected": "80"}}, "selected"),
+        ({"method": {"selected": [80.5]}}, "selected"),
+        ({"method": {"name": 3}}, r"\[method\]: name must be text"),
+        ({"method": {"name": "spacnet"}}, "unknown method 'spacnet', did you mean 'spacenet'"),
+        ({"method": "spacenet"}, r"\[method\] must be a section"),
+        ({"trainings": {}}, "unknown section 'trainings', did you mean 'training'"),
+        ({"training": {"optimizer": "magic"}}, "optimizer: unknown value 'magic'"),
+        ({"training": {"epochs": 0}}, r"epochs: 0 is out of range \(1 or more\)"),
+        ({"stream": 3}, r"\[stream\] must be a section"),
+        ({"stream": {"nam": "x"}}, r"\[stream\]: unknown setting 'nam'"),
+        ({"seed": "one"}, "seed: 'one' is not an integer"),
+        ({"seed": True}, "seed: True is not an integer"),
+        ({"seed": -1}, r"seed: -1 is out of range \(0 or more\)"),
     ],
 )
 def test_mistakes_are_named(values: dict[str, object], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
-        from_mapping(merge({"stream": "split-digits", "method": "spacenet"}, values))
+        RunConfig.from_plain(values)
 
 
 def test_whole_numbers_are_fine_where_fractions_are_meant() -> None:
-    values = {"stream": "x", "method": "spacenet", "training": {"learning_rate": 1}, "options": {"connections": [5, 5]}}
-    assert from_mapping(values).training.learning_rate == 1.0
+    values = {"training": {"learning_rate": 1}, "method": {"name": "spacenet", "connections": [5, 5]}}
+    model = ModelConfig.from_plain(values)
+    assert (model.training.learning_rate, vars(model.method_settings)["connections"]) == (1.0, (5.0, 5.0))
 
 
 def test_one_number_may_stand_for_a_list() -> None:
-    listed = from_mapping({"stream": "x", "method": "spacenet", "options": {"selected": [80]}, "net": {"hidden": [9]}})
-    assert (
-        from_mapping({"stream": "x", "method": "spacenet", "options": {"selected": 80}, "net": {"hidden": 9}}) == listed
+    listed, alone = (
+        RunConfig.from_plain({"method": {"name": "spacenet", "selected": selected}, "net": {"hidden": hidden}})
+        for selected, hidden in (([80], [9]), (80, 9))
     )
+    assert listed == alone
+
+
+def test_settings_are_replaced_by_their_own_names() -> None:
+    model = preset_config("split-digits", "spacenet").model
+    changed = model.replace(epochs=2, hidden=(7,), rewire_fraction=0.1, centering=0.0)
+    assert (changed.training.epochs, changed.net.hidden, changed.preprocessing.centering) == (2, (7,), 0.0)
+    assert vars(changed.method_settings)["rewire_fraction"] == 0.1
+    assert changed.flat()["epochs"] == 2
+    with pytest.raises(SettingsError, match="unknown setting of spacenet 'epoch', did you mean 'epochs'"):
+        model.replace(epoch=2)
+    with pytest.raises(SettingsError, match="epochs: 0 is out of range"):
+        model.replace(epochs=0)
+
+
+def test_another_seed_is_the_same_run_otherwise() -> None:
+    config = preset_config("split-digits", "spacenet")
+    assert config.with_seed(4).model.seed == 4
+    assert config.with_seed(4).with_seed(0) == config
 
 
 def test_files_that_are_no_toml(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
+import dataclasses
 import json
+import pickle
 import tempfile
 from pathlib import Path
 
@@ -10,11 +12,14 @@ from hypothesis import strategies as st
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
 from spacenet.experiments.callbacks import Callback
-from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, create_folder, load_config
-from spacenet.methods import METHODS
+from spacenet.experiments.record import Record
+from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, RunData, load_config, load_run
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model
+from spacenet.registry import METHODS
+from spacenet.training.loop import Epoch
 from spacenet.utils.files import load_tensors
-from tests.experiments.support import config, outcome
+from tests.experiments.support import config, in_memory, outcome
 
 
 class Stop(Callback):
@@ -23,13 +28,13 @@ class Stop(Callback):
     def __init__(self, after: int) -> None:
         self.left = after
 
-    def batch(self, task: int, done: int, total: int) -> None:
+    def on_batch_end(self, task: int, done: int, total: int) -> None:
         self._count()
 
-    def epoch(self, epoch: object) -> None:
+    def on_epoch_end(self, epoch: Epoch) -> None:
         self._count()
 
-    def task(self, record: object) -> None:
+    def on_task_end(self, record: Record) -> None:
         self._count()
 
     def _count(self) -> None:
@@ -40,8 +45,7 @@ class Stop(Callback):
 
 def whole_run(folder: Path, method: str) -> Path:
     target = folder / f"whole-{method}"
-    create_folder(config(folder, method), target)
-    Run(target).execute()
+    Run(config(folder, method), folder=target).execute()
     return target
 
 
@@ -52,8 +56,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[object, b
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_the_same_seed_gives_the_same_run(method: str, whole: dict[str, object], tmp_path: Path) -> None:
-    assert outcome(whole_run(tmp_path, method)) == whole[method]
+def test_the_same_seed_gives_the_same_run_with_a_folder_and_without(
+    method: str, whole: dict[str, tuple[object, bytes]], tmp_path: Path
+) -> None:
+    data = Run(config(tmp_path, method)).execute()
+    metrics, model = whole[method]
+    assert in_memory(data) == (metrics, model if data.model else b"")
+    assert data.folder is None
+    assert [path.name for path in tmp_path.iterdir()] == ["clouds.npz"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -64,15 +74,17 @@ def test_killed_anywhere_and_resumed_it_ends_in_the_same_bits(
 ) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        create_folder(config(Path(name), method), folder)
+        wanted = config(Path(name), method)
         for after in stops:
             try:
-                Run(folder, [Stop(after)]).execute()
+                Run(wanted, folder=folder, callbacks=[Stop(after)]).execute()
             except KeyboardInterrupt:
                 continue
         if not (folder / METRICS).is_file():
-            Run(folder).execute()
-        assert outcome(folder) == whole[method]
+            Run(wanted, folder=folder).execute()
+        metrics, model = outcome(folder)
+        expected = whole[method]
+        assert (metrics, model) == expected
 
 
 def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
@@ -84,73 +96,106 @@ def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     assert metrics["acc"] == pytest.approx(sum(metrics["matrix"][-1]) / 3)
     assert 0 <= metrics["acc"] <= 100
     assert metrics["matrix"][0][1:] == [0.0, 0.0]
-    assert metrics["task_incremental"]["acc"] >= metrics["acc"]
+    assert metrics["task_il_acc"] == pytest.approx(sum(metrics["task_il_matrix"][-1]) / 3)
+    assert metrics["task_il_acc"] >= metrics["acc"]
     assert metrics["connections"] == 3 * (40 + 40 + 16)
     assert [len(task["epochs"]) for task in metrics["tasks"]] == [3, 3, 3]
     assert metrics["layers"] == metrics["tasks"][-1]["layers"]
     assert metrics["stopped"] is None
+    assert 0 < metrics["training_seconds"] < metrics["seconds"]
     lines = (folder / LOG).read_text().splitlines()
-    assert "spacenet learns npz in 3 tasks, seed 0" in lines[0]
+    assert "spacenet learns custom in 3 tasks, seed 0" in lines[0]
     assert "done: ACC" in lines[-1]
     assert load_config(folder) == config(tmp_path)
 
 
+def test_what_a_run_returns_is_what_its_folder_holds(tmp_path: Path) -> None:
+    data = Run(config(tmp_path), folder=tmp_path / "run").execute()
+    loaded = load_run(tmp_path / "run")
+    for found in (loaded, pickle.loads(pickle.dumps(data))):
+        assert isinstance(found, RunData)
+        assert (found.config, found.metrics, found.folder) == (data.config, data.metrics, tmp_path / "run")
+        assert found.labels == [["0", "1"], ["2", "3"], ["4", "5"]]
+        assert in_memory(found) == in_memory(data) == outcome(tmp_path / "run")
+        assert found.analysis.labels == data.analysis.labels
+
+
 def test_the_model_file_holds_the_space(tmp_path: Path) -> None:
     folder = whole_run(tmp_path, "spacenet")
-    model, run = load_model(folder / MODEL), Run(folder)
+    model, stream = load_model(folder / MODEL), Run(config(tmp_path)).stream
     assert model.tasks == [(0, 1), (2, 3), (4, 5)]
     assert len(model.method.ledger.connections["input-hidden1"]) == 120
     assert sorted(model.method.ledger.state["hidden1"].unique().tolist()) == [-1, 0, 1, 2]
     assert model.metrics["acc"] == json.loads((folder / METRICS).read_text())["acc"]
-    raw, task = run.stream.dataset.x_test, run.stream[2]
-    rows = np.isin(run.stream.dataset.y_test, [4, 5])
-    right = [model.classes[i] for i in model.probabilities(raw[rows]).argmax(1)] == run.stream.dataset.y_test[rows]
+    raw, task = stream.dataset.x_test, stream[2]
+    rows = np.isin(stream.dataset.y_test, [4, 5])
+    right = [model.classes[i] for i in model.predict_proba(raw[rows]).argmax(1)] == stream.dataset.y_test[rows]
     assert 100 * np.mean(right) == pytest.approx(model.metrics["matrix"][2][task.index])
 
 
 def test_a_method_without_a_space_leaves_its_bare_tensors(tmp_path: Path) -> None:
     folder = whole_run(tmp_path, "naive")
     assert load_tensors(folder / MODEL)[1] == {"method": "naive"}
-    with pytest.raises(ModelFileError, match="only methods with a space"):
+    with pytest.raises(ModelFileError, match="only methods that divide a network among tasks"):
         load_model(folder / MODEL)
+    assert load_run(folder).model is None
 
 
 def test_running_out_of_space_keeps_what_was_learned(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    create_folder(config(tmp_path, net={"hidden": [30, 16]}), folder)
-    with pytest.raises(SpaceFull, match="hidden2 is full"):
-        Run(folder).execute()
+    with pytest.raises(SpaceFull, match="hidden2 is full") as raised:
+        Run(config(tmp_path, net={"hidden": [30, 16]}), folder=folder).execute()
     metrics = json.loads((folder / METRICS).read_text())
     assert metrics["tasks_learned"] == 2
     assert metrics["stopped"].startswith("task 3 was not learned: hidden2 is full")
     assert len(metrics["matrix"]) == 2
     assert load_model(folder / MODEL).classes == [0, 1, 2, 3]
     assert "warning: the space holds 2 of the stream's 3 tasks" in (folder / LOG).read_text()
+    assert metrics["warnings"] != []
+    assert raised.value.result.metrics == metrics
+    assert raised.value.layer == "hidden2"
 
 
-def test_bad_settings_are_refused_before_training(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    create_folder(config(tmp_path, options={"selected": [31]}), folder)
+def test_bad_settings_are_refused_before_training_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="31 units of hidden1"):
-        Run(folder)
-
-
-def test_a_folder_is_not_used_twice(tmp_path: Path) -> None:
-    create_folder(config(tmp_path), tmp_path / "run")
-    with pytest.raises(RunError, match="holds a run already; go on with --resume"):
-        create_folder(config(tmp_path), tmp_path / "run")
+        Run(config(tmp_path, method={"selected": [31]}), folder=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_folder_without_a_run(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds no run"):
-        Run(tmp_path)
+        load_run(tmp_path)
+
+
+def test_a_run_that_is_not_finished_says_how_to_continue(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        Run(config(tmp_path), folder=tmp_path / "run", callbacks=[Stop(30)]).execute()
+    with pytest.raises(RunError, match="the run is not finished. Continue it with spacenet.run") as raised:
+        load_run(tmp_path / "run")
+    assert raised.value.for_cli().endswith(f"Continue it with: spacenet run --resume {tmp_path / 'run'}")
 
 
 def test_a_damaged_state_is_an_error_for_people(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    create_folder(config(tmp_path), folder)
     with pytest.raises(KeyboardInterrupt):
-        Run(folder, [Stop(30)]).execute()
+        Run(config(tmp_path), folder=folder, callbacks=[Stop(30)]).execute()
     (folder / STATE).write_bytes(b"\x00" * 50)
     with pytest.raises(RunError, match="cannot be read"):
-        Run(folder)
+        Run(config(tmp_path), folder=folder)
+
+
+def test_a_run_does_not_go_on_with_other_tasks(tmp_path: Path) -> None:
+    wanted = config(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        Run(wanted, folder=tmp_path / "run", callbacks=[Stop(30)]).execute()
+    other = dataclasses.replace(wanted, stream=dataclasses.replace(wanted.stream, tasks="5,4/3,2/1,0"))
+    with pytest.raises(RunError, match="other tasks"):
+        Run(other, folder=tmp_path / "run")
+
+
+def test_a_model_of_a_run_is_one_of_its_method(tmp_path: Path) -> None:
+    data = Run(config(tmp_path)).execute()
+    assert data.model is not None
+    assert isinstance(data.model.method, SparseMethod)
+    assert data.model.config.training.device == "auto"
+    assert data.model.metrics["matrix"] == data.metrics["matrix"]

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from spacenet.model import file
 from spacenet.model.encoding import Arrays, encode
-from spacenet.model.file import HEADER
+from spacenet.model.file import HEADER, compute_checksum
 from spacenet.model.model import Model
 
 Facts = dict[str, Any]
@@ -22,7 +21,7 @@ def forged(model: Model, change: Change) -> bytes:
     facts, arrays = json.loads(text), {name: array.copy() for name, array in arrays.items()}
     change(facts, arrays)
     text = json.dumps(facts)
-    return bytes(save(arrays, {HEADER: f"{file._checksum(text, arrays)} {text}"}))
+    return bytes(save(arrays, {HEADER: f"{compute_checksum(text, arrays)} {text}"}))
 
 
 def say(key: str, value: Any) -> Change:

@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 
+from spacenet.config.model import ModelConfig, NetConfig, PreprocessingConfig
 from spacenet.config.training import TrainingConfig
-from spacenet.methods.spacenet import SpaceNet
-from spacenet.methods.spacenet_density import SpaceNetDensity
-from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetConfig
+from spacenet.methods import get_method
+from spacenet.model.model import Model
 
 SHAPE = (8,)
+SPACE: dict[str, Any] = {"selected": (10,), "reserved": (4,), "connections": (0.1,)}
+TRAINING = TrainingConfig(epochs=8, batch_size=8, learning_rate=0.1)
+PREPROCESSING = PreprocessingConfig(centering=0.0, per_feature_std=False)
 
 
 def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAPE) -> tuple[np.ndarray, np.ndarray]:
@@ -23,17 +25,29 @@ def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAP
     return np.concatenate(x).astype(np.float32), np.array(y)
 
 
-def new_model(shape: tuple[int, ...] = SHAPE, **options: Any) -> Model:
-    settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), **options}
-    training = TrainingConfig(epochs=8, batch_size=8, learning_rate=0.1)
-    return Model(
-        Recipe("spacenet", 0, NetConfig(hidden=(30, 30)), training, SpaceNet.Settings(**settings), shape),
-    )
+def model_config(
+    method: str = "spacenet",
+    net: NetConfig | None = None,
+    *,
+    training: TrainingConfig = TRAINING,
+    preprocessing: PreprocessingConfig = PREPROCESSING,
+    seed: int = 0,
+    **settings: Any,
+) -> ModelConfig:
+    """A configuration for small data; `settings` are the method's."""
+    own = get_method(method).Settings(**{**SPACE, **settings})
+    return ModelConfig(method, net or NetConfig(hidden=(30, 30)), training, preprocessing, own, seed)
 
 
-def model(*tasks: list[Any], **options: Any) -> Model:
+def new_model(
+    shape: tuple[int, ...] = SHAPE, preprocessing: PreprocessingConfig = PREPROCESSING, **settings: Any
+) -> Model:
+    return Model(model_config(preprocessing=preprocessing, **settings), shape)
+
+
+def model(*tasks: list[Any], **settings: Any) -> Model:
     """A model that has learned these tasks; by default two of two classes."""
-    learned = new_model(**options)
+    learned = new_model(**settings)
     for task in tasks or ([0, 1], [2, 3]):
         learned.learn(*blobs(task))
     return learned
@@ -48,15 +62,15 @@ DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetConfig, dict[str, Any]]] = {
         {"selected": (4,), "reserved": (2,), "connections": (0.3,)},
     ),
 }
-"""Models with summaries of classes on each representation: the inputs' shape, the network, settings."""
+"""Models with class statistics on each representation: the inputs' shape, the network, settings."""
 
 
-def density_model(kind: str, *tasks: list[Any], **options: Any) -> Model:
-    """A model with summaries on a representation that has learned these tasks; by default two of two classes."""
+def density_model(kind: str, *tasks: list[Any], **settings: Any) -> Model:
+    """A model with class statistics on a representation, after these tasks; by default two of two classes."""
     shape, net, own = DENSITY_CASES[kind]
-    settings = {"selected": (10,), "reserved": (4,), "connections": (0.1,), "directions": 3, **own, **options}
     training = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.1)
-    learned = Model(Recipe("spacenet-density", 0, net, training, SpaceNetDensity.Settings(**settings), shape))
+    config = model_config("spacenet-density", net, training=training, **{"directions": 3, **own, **settings})
+    learned = Model(config, shape)
     for task in tasks or ([0, 1], ["cat", "dog"]):
         learned.learn(*blobs(task, shape=shape))
     return learned

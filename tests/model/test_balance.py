@@ -8,7 +8,7 @@ import pytest
 
 from spacenet.errors import ModelFileError
 from spacenet.methods.shared.balance import Kind
-from spacenet.model.export import FORMATS, export
+from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import from_bytes, to_bytes
 from tests.model.forging import Change, forged, put, replaced
 from tests.model.support import blobs, model
@@ -20,11 +20,11 @@ def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
     x = blobs([0, 1, 2, 3])[0]
     again = from_bytes(to_bytes(balanced))
     assert to_bytes(again) == to_bytes(balanced)
-    np.testing.assert_array_equal(again.probabilities(x), balanced.probabilities(x))
-    assert not np.allclose(plain.probabilities(x), balanced.probabilities(x))
-    export(balanced, tmp_path / "network.pt2", "torch")
+    np.testing.assert_array_equal(again.predict_proba(x), balanced.predict_proba(x))
+    assert not np.allclose(plain.predict_proba(x), balanced.predict_proba(x))
+    export_model(balanced, tmp_path / "network.pt2", "torch")
     answer, facts = FORMATS["torch"].opened(tmp_path / "network.pt2")
-    np.testing.assert_allclose(answer(x), balanced.probabilities(x), atol=1e-5)
+    np.testing.assert_allclose(answer(x), balanced.predict_proba(x), atol=1e-5)
     assert json.loads(facts["tasks"]) == 2
 
 

@@ -1,5 +1,7 @@
 """What a method keeps besides its connections comes back from a file, and is taken for nothing but what it is."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -19,11 +21,11 @@ def described() -> dict[str, Model]:
 
 @pytest.mark.parametrize("kind", DENSITY_CASES)
 def test_summaries_of_classes_come_back_and_learning_goes_on_to_the_bit(kind: str, described: dict[str, Model]) -> None:
-    first, shape = described[kind].copied(), described[kind].recipe.input_shape
+    first, shape = copy.deepcopy(described[kind]), described[kind].input_shape
     again = from_bytes(to_bytes(first))
     assert to_bytes(again) == to_bytes(first)
     x = blobs([0, "cat"], shape=shape)[0]
-    np.testing.assert_array_equal(again.probabilities(x), first.probabilities(x))
+    np.testing.assert_array_equal(again.predict_proba(x), first.predict_proba(x))
     for each in (first, again):
         each.learn(*blobs([7, 0], shape=shape))
     assert to_bytes(again) == to_bytes(first)
@@ -31,10 +33,10 @@ def test_summaries_of_classes_come_back_and_learning_goes_on_to_the_bit(kind: st
 
 def test_a_view_of_a_network_that_has_grown_since_comes_back() -> None:
     grown = density_model("features", [0, 1], [2, 3], [4, 5], [6, 7], connections=(0.2,), expand="auto")
-    assert grown.method.ledger.size("conv1") > len(grown.method.extra()["view/conv1.norm.var"]) == 8
+    assert grown.method.ledger.size("conv1") > len(grown.method.extra_state()["view/conv1.norm.var"]) == 8
     again = from_bytes(to_bytes(grown))
     x = blobs([0, 7], shape=(1, 8, 8))[0]
-    np.testing.assert_array_equal(again.probabilities(x), grown.probabilities(x))
+    np.testing.assert_array_equal(again.predict_proba(x), grown.predict_proba(x))
 
 
 def _all(name: str, value: float) -> Change:
@@ -47,7 +49,7 @@ def _cut(name: str) -> Change:
 
 def _all_cut(facts: Facts, arrays: Arrays) -> None:
     """The network's first view, before units that the first task is connected to were there."""
-    facts["net"]["hidden"][0] = 1
+    facts["config"]["net"]["hidden"][0] = 1
     for part in ("scale", "shift", "mean", "var"):
         replaced(f"extra/view/conv1.norm.{part}", lambda array: array[:1].copy())(facts, arrays)
 
@@ -74,14 +76,22 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     ),
     "another type": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: array.astype(np.float64)), "not made of"),
     "one class less": ("inputs", replaced(f"{SUMMARY}/rest", lambda array: array[:-1].copy()), "rest is missing"),
-    "other components": ("inputs", say("method.components", 3), "weight is missing or of the wrong size"),
-    "absurd directions": ("inputs", say("method.directions", 10**15), "variance is missing or of the wrong size"),
-    "no directions": ("inputs", say("method.directions", 0), "directions: 0"),
-    "no shrinkage": ("inputs", say("method.shrinkage", 0.0), "shrinkage"),
+    "other components": ("inputs", say("config.method.components", 3), "weight is missing or of the wrong size"),
+    "absurd directions": (
+        "inputs",
+        say("config.method.directions", 10**15),
+        "variance is missing or of the wrong size",
+    ),
+    "no directions": ("inputs", say("config.method.directions", 0), "directions: 0"),
+    "no shrinkage": ("inputs", say("config.method.shrinkage", 0.0), "shrinkage"),
     "fewer features": ("inputs", _cut(f"{SUMMARY}/direction"), "direction is missing or of the wrong size"),
-    "another representation": ("edges", say("method.representation", "inputs"), "mean is missing or of the wrong"),
-    "impossible edges": ("inputs", say("method.representation", "edges"), "no images that show edges"),
-    "learned features": ("inputs", say("method.representation", "features"), "view.* so many units"),
+    "another representation": (
+        "edges",
+        say("config.method.representation", "inputs"),
+        "mean is missing or of the wrong",
+    ),
+    "impossible edges": ("inputs", say("config.method.representation", "edges"), "no images that show edges"),
+    "learned features": ("inputs", say("config.method.representation", "features"), "view.* so many units"),
     "NaN mean": ("inputs", put(f"{SUMMARY}/mean", (0, 0, 0), np.nan), "mean has values"),
     "infinite scale": ("inputs", _all(f"{SCALING}/factor", np.inf), "factor has values"),
     "NaN weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), np.nan), "weight has values"),
@@ -137,4 +147,4 @@ def test_summaries_where_none_are_kept_are_refused() -> None:
 
 def test_a_gaussian_without_weight_is_as_it_should_be(described: dict[str, Model]) -> None:
     few = from_bytes(forged(described["inputs"], put(f"{SUMMARY}/weight", (0, 1), -np.inf)))
-    assert np.isfinite(few.probabilities(blobs([0])[0])).all()
+    assert np.isfinite(few.predict_proba(blobs([0])[0])).all()

@@ -86,7 +86,7 @@ def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(stream: str, meth
     assert np.mean(accuracies) == pytest.approx(metrics["acc"], abs=1e-9)
     ours, theirs = classifier.model_, spacenet.load(tmp_path / "run" / MODEL).model_
     x = data.x_test[:50]
-    np.testing.assert_array_equal(ours.probabilities(x), theirs.probabilities(x))
+    np.testing.assert_array_equal(ours.predict_proba(x), theirs.predict_proba(x))
 
 
 def test_it_learns_unseen_data_with_its_defaults() -> None:
@@ -124,7 +124,7 @@ def test_images_take_a_convolutional_net() -> None:
     x, y = blobs([0, 1], 6, (3, 8, 8))
     pixels = np.clip(40 * x + 128, 0, 255).astype(np.uint8)
     classifier = SpaceNetClassifier(hidden=(8, 8, 10), epochs=2, batch_size=4).fit(pixels, y)
-    assert classifier.model_.recipe.net.net == "small-cnn"
+    assert classifier.model_.config.net.net == "small-cnn"
     assert classifier.model_.normalization_spec.scale == 1 / 255
     assert classifier.predict(pixels).shape == (12,)
     with pytest.raises(DataError, match="shape"):
@@ -169,7 +169,7 @@ def test_its_method_and_the_methods_own_settings_come_back(tmp_path: Path) -> No
     found = second.get_params()
     assert found["method"] == "spacenet-density"
     assert {name: found[name] for name in own} == own
-    assert first.model_.method.extra()["density/classes/variance"].shape == (2, 1, 4)
+    assert first.model_.method.extra_state()["density/classes/variance"].shape == (2, 1, 4)
     for each in (first, second, third):
         each.partial_fit(*blobs(["c", "d"]))
     assert to_bytes(first.model_) == to_bytes(second.model_) == to_bytes(third.model_)
@@ -177,7 +177,7 @@ def test_its_method_and_the_methods_own_settings_come_back(tmp_path: Path) -> No
 
 def test_a_method_without_rewiring() -> None:
     classifier = SpaceNetClassifier(**SMALL, method="static-sparse").fit(*blobs([0, 1]))
-    assert classifier.model_.recipe.method == "static-sparse"
+    assert classifier.model_.config.method == "static-sparse"
 
 
 def test_copies_pickles_and_clones() -> None:

@@ -13,15 +13,14 @@ import torch
 
 from spacenet import __version__
 from spacenet.cli.main import main
+from spacenet.config.model import NetConfig, PreprocessingConfig
 from spacenet.config.training import TrainingConfig
-from spacenet.data.preprocessing import Array, NormalizationSpec
+from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
-from spacenet.methods.spacenet import SpaceNet
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
-from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetConfig
-from tests.model.support import DENSITY_CASES, blobs, density_model, model, new_model
+from spacenet.model.model import Model
+from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])
 NET_CASES = [
@@ -53,7 +52,7 @@ def samples(count: int, *shape: int) -> Array:
 @BOTH
 def test_the_file_answers_like_the_model_at_any_batch_size(to: str, tmp_path: Path) -> None:
     learned = model(["cat", "dog"], ["dog", "fox"])  # one label has two outputs, and one probability
-    exported = files.export(learned, tmp_path / "model", to)
+    exported = files.export_model(learned, tmp_path / "model", to)
     assert exported.max_difference < 1e-5
     assert exported.bytes == (tmp_path / "model").stat().st_size
     assert [(layer.name, layer.units) for layer in exported.layers] == [("hidden1", 30), ("hidden2", 30)]
@@ -68,7 +67,7 @@ def test_the_file_answers_like_the_model_at_any_batch_size(to: str, tmp_path: Pa
         "spacenet": __version__,
     }
     for count in (1, 7, 1000):
-        found, expected = answer(samples(count, 8)), learned.probabilities(samples(count, 8))
+        found, expected = answer(samples(count, 8)), learned.predict_proba(samples(count, 8))
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
     assert expected.shape == (1000, 3)
@@ -77,29 +76,28 @@ def test_the_file_answers_like_the_model_at_any_batch_size(to: str, tmp_path: Pa
 
 def test_unused_units_are_not_in_the_file(tmp_path: Path) -> None:
     learned = model()
-    before = files.export(learned, tmp_path / "model", "torch").bytes
+    before = files.export_model(learned, tmp_path / "model", "torch").bytes
     for layer in ("hidden1", "hidden2"):
         learned.method.ledger.grow(layer, 10_000)
-    exported = files.export(learned, tmp_path / "model", "torch")
+    exported = files.export_model(learned, tmp_path / "model", "torch")
     assert exported.layers[0].units == 10_030
     assert exported.bytes == before
 
 
 def test_labels_stay_what_they_are(tmp_path: Path) -> None:
-    files.export(model([True, False], [2, 3], ["wörd", "2"]), tmp_path / "model", "torch")
+    files.export_model(model([True, False], [2, 3], ["wörd", "2"]), tmp_path / "model", "torch")
     _, facts = files.FORMATS["torch"].opened(tmp_path / "model")
     assert json.dumps(json.loads(facts["classes"])) == json.dumps([False, True, 2, 3, "2", "wörd"])
 
 
 @pytest.mark.parametrize("to", ["onnx"])
 def test_a_model_of_bytes_takes_values_from_0_to_255(to: str, tmp_path: Path) -> None:
-    learned = new_model()
-    learned.normalization_spec = NormalizationSpec(scale=1 / 255, centering=0.7, each_feature=True)
+    learned = new_model(preprocessing=PreprocessingConfig(1 / 255, centering=0.7, per_feature_std=True))
     x, y = blobs([0, 1])
     learned.learn(np.clip(128 + 20 * x, 0, 255).astype(np.uint8), y)
-    files.export(learned, tmp_path / "model", to)
+    files.export_model(learned, tmp_path / "model", to)
     raw = np.random.default_rng(0).integers(0, 256, (30, 8), dtype=np.uint8)
-    expected = learned.probabilities(raw)
+    expected = learned.predict_proba(raw)
     np.testing.assert_allclose(answers(tmp_path / "model", to, raw.astype(np.float32)), expected, atol=1e-5)
     assert expected.std() > 0.1, "nothing to compare"
 
@@ -110,13 +108,13 @@ def test_networks_of_feature_maps(
     to: str, net: str, hidden: tuple[int, ...], shape: tuple[int, ...], space: Any, tmp_path: Path
 ) -> None:
     training = TrainingConfig(epochs=1, batch_size=8, learning_rate=0.1)
-    learned = Model(Recipe("spacenet", 0, NetConfig(net, hidden), training, SpaceNet.Settings(**space), shape))
+    learned = Model(model_config(net=NetConfig(net, hidden), training=training, **space), shape)
     for task in ([0, 1], [2, 3]):
         learned.learn(*blobs(task, 8, shape))
-    assert files.export(learned, tmp_path / "model", to).max_difference < 1e-5
+    assert files.export_model(learned, tmp_path / "model", to).max_difference < 1e-5
     for count in (1, 5):
         x = samples(count, *shape)
-        np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.probabilities(x), atol=1e-5)
+        np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.predict_proba(x), atol=1e-5)
 
 
 @BOTH
@@ -124,21 +122,21 @@ def test_networks_of_feature_maps(
 def test_summaries_of_classes_are_exported_with_the_network(to: str, kind: str, tmp_path: Path) -> None:
     # Few features count little here, so that probabilities lie between 0 and 1 and there is something to compare.
     learned = density_model(kind, ["cat", "dog"], ["dog", "fox"], sharpness=0.01)
-    exported = files.export(learned, tmp_path / "model", to)
+    exported = files.export_model(learned, tmp_path / "model", to)
     assert exported.max_difference < files.MOST_APART
     assert [layer.packed for layer in exported.layers] == [
         len(learned.method.pack().units[layer.name]) for layer in exported.layers
     ]
-    shape = learned.recipe.input_shape
+    shape = learned.input_shape
     for x in (samples(1, *shape), samples(5, *shape), np.zeros((2, *shape), np.float32)):
-        np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.probabilities(x), atol=2e-5)
-    between = learned.probabilities(samples(50, *shape))
+        np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.predict_proba(x), atol=2e-5)
+    between = learned.predict_proba(samples(50, *shape))
     assert ((between > 0.05) & (between < 0.95)).any(), "nothing to compare"
 
 
 def test_a_network_that_counts_nothing_is_not_in_the_file(tmp_path: Path) -> None:
     learned = {weight: density_model("inputs", network_weight=weight) for weight in (0.0, 0.5)}
-    sizes = {weight: files.export(each, tmp_path / "model", "torch").bytes for weight, each in learned.items()}
+    sizes = {weight: files.export_model(each, tmp_path / "model", "torch").bytes for weight, each in learned.items()}
     assert sizes[0.0] < sizes[0.5]
 
 
@@ -148,15 +146,15 @@ def test_what_rounding_does_to_large_scores_is_no_mistake(tmp_path: Path, monkey
         opened = files.FORMATS["torch"].opened
 
         def a_little_off(path: Path, learned: Model = learned, opened: Any = opened) -> Any:
-            return lambda x: learned.probabilities(x) + 3e-4, opened(path)[1]
+            return lambda x: learned.predict_proba(x) + 3e-4, opened(path)[1]
 
         with monkeypatch.context() as patch:
             patch.setattr(files.FORMATS["torch"], "opened", a_little_off)
             if taken:
-                assert files.export(learned, tmp_path / "model", "torch").max_difference == pytest.approx(3e-4)
+                assert files.export_model(learned, tmp_path / "model", "torch").max_difference == pytest.approx(3e-4)
             else:
                 with pytest.raises(SpacenetError, match=r"differ by up to 0\.0003 \(at most 0\.0001 is rounding\)"):
-                    files.export(learned, tmp_path / "model", "torch")
+                    files.export_model(learned, tmp_path / "model", "torch")
 
 
 @BOTH
@@ -165,12 +163,12 @@ def test_a_network_that_computes_something_else_is_not_written(
 ) -> None:
     learned = model()
     made = learned.method.predictor()
-    other = made.values | {"output.bias": made.values["output.bias"] + torch.eye(4)[0]}
-    learned.probabilities(samples(1, 8))  # the model itself goes on with what it had
-    monkeypatch.setattr(learned.method, "predictor", lambda: replace(made, values=other))
+    other = made.params | {"output.bias": made.params["output.bias"] + torch.eye(4)[0]}
+    learned.predict_proba(samples(1, 8))  # the model itself goes on with what it had
+    monkeypatch.setattr(learned.method, "predictor", lambda: replace(made, params=other))
     (tmp_path / "model").write_text("an earlier export")
     with pytest.raises(SpacenetError, match="computes something else: probabilities differ by up to 0"):
-        files.export(learned, tmp_path / "model", to)
+        files.export_model(learned, tmp_path / "model", to)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model").read_text() == "an earlier export"
 
@@ -179,7 +177,7 @@ def test_an_answer_that_is_no_number_is_not_taken(tmp_path: Path) -> None:
     learned = model()
     learned.method.ledger.units["output.bias"][0] = torch.nan
     with pytest.raises(SpacenetError, match="differ by up to nan"):
-        files.export(learned, tmp_path / "model", "torch")
+        files.export_model(learned, tmp_path / "model", "torch")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -189,20 +187,20 @@ def test_nothing_is_left_behind_where_the_file_cannot_be_used(tmp_path: Path, mo
 
     monkeypatch.setattr(torch.export, "load", fails)
     with pytest.raises(SpacenetError, match=r"cannot be exported as torch .*no such operation\)$"):
-        files.export(model(), tmp_path / "model", "torch")
+        files.export_model(model(), tmp_path / "model", "torch")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SpacenetError, match="nothing to export"):
-        files.export(new_model(), tmp_path / "model", "torch")
-    with pytest.raises(SettingsError, match="no format 'tflite'; there are onnx, torch"):
-        files.export(model(), tmp_path / "model", "tflite")
+        files.export_model(new_model(), tmp_path / "model", "torch")
+    with pytest.raises(SettingsError, match="unknown format 'tflite'. Choose from onnx, torch"):
+        files.export_model(model(), tmp_path / "model", "tflite")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(
         SettingsError, match=r'needs onnx\w*, which is not installed: pip install "spacenet-cl\[export\]"'
     ):
-        files.export(model(), tmp_path / "model", "onnx")
+        files.export_model(model(), tmp_path / "model", "onnx")
 
 
 def test_the_torch_file_needs_torch_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +222,7 @@ print(json.dumps([network(x).tolist(), network(x[:1]).tolist(), json.loads(facts
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     several, one, classes = json.loads(done.stdout)
-    np.testing.assert_allclose(several, learned.probabilities(samples(7, 8)), atol=1e-5)
+    np.testing.assert_allclose(several, learned.predict_proba(samples(7, 8)), atol=1e-5)
     np.testing.assert_allclose(one, several[:1], atol=1e-6)
     assert json.loads(classes) == ["cat", "dog", "fox", "owl"]
 

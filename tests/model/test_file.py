@@ -1,22 +1,22 @@
 """The model file: small, the same after a round trip, and nothing a file can say does harm."""
 
+import copy
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from spacenet.config.model import NetConfig
 from spacenet.errors import ModelFileError
 from spacenet.model.encoding import FORMAT, Arrays
 from spacenet.model.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
-from spacenet.nets import NetConfig
 from tests.model.forging import Change, Facts, forged, put, replaced, say
-from tests.model.support import DENSITY_CASES, blobs, density_model, model, new_model
+from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,14 @@ def test_a_round_trip_changes_nothing(learned: Model, tmp_path: Path) -> None:
     save_model(path, learned)
     again = load_model(path)
     assert to_bytes(again) == path.read_bytes() == to_bytes(learned)
-    assert (again.classes, again.tasks, again.recipe) == (learned.classes, learned.tasks, learned.recipe)
+    assert (again.classes, again.tasks, again.config) == (learned.classes, learned.tasks, learned.config)
     x = blobs([0, "cat"])[0]
-    np.testing.assert_array_equal(again.probabilities(x), learned.probabilities(x))
+    np.testing.assert_array_equal(again.predict_proba(x), learned.predict_proba(x))
     assert {each.name for each in tmp_path.iterdir()} == {"model.safetensors"}
 
 
 def test_what_is_learned_after_loading_is_the_same_to_the_bit(learned: Model) -> None:
-    went_on, loaded = learned.copied(), from_bytes(to_bytes(learned))
+    went_on, loaded = copy.deepcopy(learned), from_bytes(to_bytes(learned))
     for each in (went_on, loaded):
         each.learn(*blobs([7, 8, 0]))
     assert to_bytes(went_on) == to_bytes(loaded)
@@ -51,12 +51,11 @@ def test_what_is_learned_after_loading_is_the_same_to_the_bit(learned: Model) ->
 def test_a_grown_network_and_images_come_back(tmp_path: Path) -> None:
     grown = model([0, 1], [2, 3], [4, 5], selected=(15,), reserved=(10,), expand="auto")
     assert from_bytes(to_bytes(grown)).method.ledger.size("hidden1") == grown.method.ledger.size("hidden1") > 30
-    recipe = new_model((1, 8, 8), selected=(0,), reserved=(1,), phantom_classes=0).recipe
-    maps = Model(replace(recipe, net=NetConfig("small-cnn", (4, 4, 6))))
+    maps = Model(model_config(net=NetConfig("small-cnn", (4, 4, 6)), selected=(0,), reserved=(1,)), (1, 8, 8))
     maps.learn(*blobs([0, 1], 4, (1, 8, 8)))
     again = from_bytes(to_bytes(maps))
     x = blobs([0, 1], 4, (1, 8, 8))[0]
-    np.testing.assert_array_equal(again.probabilities(x), maps.probabilities(x))
+    np.testing.assert_array_equal(again.predict_proba(x), maps.predict_proba(x))
 
 
 def test_it_takes_little_more_than_six_bytes_for_a_connection() -> None:
@@ -68,7 +67,7 @@ def test_it_takes_little_more_than_six_bytes_for_a_connection() -> None:
 
 
 def test_an_unlearned_model_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="learned nothing"):
+    with pytest.raises(ModelFileError, match="has not learned anything yet"):
         save_model(tmp_path / "model", new_model())
     assert not list(tmp_path.iterdir())
 
@@ -90,7 +89,7 @@ def _twice(facts: Facts, arrays: Arrays) -> None:
 def _far_apart(facts: Facts, arrays: Arrays) -> None:
     """Few connections, but between so many units that the packed network would fill the memory."""
     width = 20_000
-    facts["net"]["hidden"] = [width, width]
+    facts["config"]["net"]["hidden"] = [width, width]
     for name in ("hidden1", "hidden2"):
         arrays[f"state/{name}"] = np.full(width, -1, np.int16)
         arrays[f"units/{name}.bias"] = np.zeros(width, np.float32)
@@ -109,29 +108,29 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
 
 
 CRAFTED: dict[str, tuple[Change, str]] = {
-    "newer": (say("format", FORMAT + 1), "newer spacenet, in format 2"),
+    "newer": (say("format", FORMAT + 1), "newer spacenet, in format 3"),
     "no format": (say("format", "1"), "names no format"),
-    "unknown setting": (say("method.magic", 1), "magic"),
-    "unknown method": (say("method", "magic"), "magic"),
-    "method without a space": (say("method", "naive"), "keeps no space"),
-    "unknown net": (say("net.net", "magic"), "magic"),
-    "absurd width": (say("net.hidden", [10**15, 30]), "hidden1 is missing or of the wrong size"),
-    "absurd depth": (say("net.hidden", [1] * 100_000), "more layers"),
-    "absurd residual net": (say("net", {"net": "wrn-999999994-1", "hidden": []}), "wrn"),
+    "unknown setting": (say("config.method.magic", 1), "magic"),
+    "unknown method": (say("config.method.name", "magic"), "magic"),
+    "method without a space": (say("config.method", {"name": "naive"}), "does not divide a network"),
+    "unknown net": (say("config.net.name", "magic"), "magic"),
+    "absurd width": (say("config.net.hidden", [10**15, 30]), "hidden1 is missing or of the wrong size"),
+    "absurd depth": (say("config.net.hidden", [1] * 100_000), "more layers"),
+    "absurd residual net": (say("config.net", {"name": "wrn-999999994-1", "hidden": []}), "wrn"),
     "absurd input": (say("input_shape", [10**12]), "input shape"),
     "negative input": (say("input_shape", [-8]), "input shape"),
     "no input": (say("input_shape", []), "input shape"),
-    "negative seed": (say("seed", -1), "seed"),
+    "negative seed": (say("config.seed", -1), "seed"),
     "scale": (say("scale", float("nan")), "scale"),
     "no tasks": (say("tasks", []), "without classes"),
     "empty task": (say("tasks", [[0, 1, 2, 3], []]), "without classes"),
     "class twice": (say("tasks", [[0, 0], [2, 3]]), "twice"),
     "another number of classes": (say("tasks", [[0, 1], [2, 3, 4]]), "output.bias"),
     "label of another kind": (say("tasks", [[0, 1], [2, {}]]), "tasks"),
-    "learning rate": (say("training.learning_rate", -1.0), "learning-rate"),
-    "owner": (put(f"{FIRST}/rows", (-1, 0), 2), "owner that is not there"),
-    "target": (put(f"{FIRST}/rows", (-1, 1), 30), "unit that is not there"),
-    "source": (put(f"{FIRST}/source", 0, 8), "unit that is not there"),
+    "learning rate": (say("config.training.learning_rate", -1.0), "learning_rate"),
+    "owner": (put(f"{FIRST}/rows", (-1, 0), 2), "owner that does not exist"),
+    "target": (put(f"{FIRST}/rows", (-1, 1), 30), "unit that does not exist"),
+    "source": (put(f"{FIRST}/source", 0, 8), "unit that does not exist"),
     "count": (put(f"{FIRST}/rows", (0, 2), 4_000_000_000), "do not add up"),
     "order": (replaced(f"{FIRST}/rows", lambda rows: rows[::-1].copy()), "out of order"),
     "twice": (_twice, "add up|twice"),

@@ -6,16 +6,15 @@ import json
 import pytest
 import torch
 
-from spacenet.config.training import TrainingConfig
-from spacenet.data.preprocessing import Normalization, NormalizationSpec
+from spacenet.config.model import NetConfig
+from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
-from spacenet.model.model import Model, Recipe
-from spacenet.nets import NetConfig
+from spacenet.model.model import Model
 from spacenet.space.ledger import Connections
-from tests.model.support import density_model
+from tests.model.support import density_model, model_config
 from tests.model.support import model as learned_model
 
 
@@ -27,16 +26,15 @@ def connections(*rows: tuple[int, int, int], kernel: tuple[int, ...] = ()) -> Co
 
 def by_hand() -> Model:
     """Three inputs, layers of 5 and 3 units, two tasks: the classes a and b, then b and 7."""
-    options = SpaceNet.Settings(selected=(1,), reserved=(1,), connections=(1.0,))
-    model = Model(Recipe("spacenet", 5, NetConfig(hidden=(5, 3)), TrainingConfig(), options, (3,)))
-    model.normalization_spec = NormalizationSpec(1 / 255)
+    space = {"selected": (1,), "reserved": (1,), "connections": (1.0,)}
+    model = Model(model_config(net=NetConfig(hidden=(5, 3)), seed=5, **space), (3,))
     model.normalization = Normalization(1 / 255, torch.tensor([0.5, 0.5, 0.5]), torch.tensor(0.25))
     model.tasks = [("a", "b"), ("b", 7)]
     model.method.tasks_learned = 2
     ledger = model.method.ledger
     first, second, third = ledger.blueprint.links
     ledger.grow(ledger.blueprint.output.name, 4)
-    # In the first layer unit 0 is the first task's own, 1 belongs to both, 2 to the second, 3 to nobody;
+    # In the first layer unit 0 is the first task's own, 1 belongs to both, 2 to the second, 3 to none;
     # 4 is the first task's too, and has lost its connections.
     ledger.add(first, connections((0, 0, 0), (2, 0, 0), (0, 1, 0), (2, 1, 1), (2, 2, 1)))
     # In the second 0 is used by both, 1 by the second task, 2 is the first task's and leads nowhere.
@@ -76,16 +74,16 @@ def test_the_sizes() -> None:
 
 
 def test_what_is_kept_of_classes() -> None:
-    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with a spread."""
+    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with a variance."""
     model = density_model("inputs")
     size = len(to_bytes(model))
     found = inspect_model(model, size)
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
     kept = 4 * (4 * floats + 8 + 1)
     assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
-    connections, network = found.connections, sum(value.nbytes for value in model.method.pack().values.values())
+    connections, network = found.connections, sum(value.nbytes for value in model.method.pack().params.values())
     assert found.sizes.per_connection == (size - kept) / connections
-    assert found.sizes.ledger == sum(value.nbytes for value in model.method.network().values()) + kept
+    assert found.sizes.ledger == sum(value.nbytes for value in model.method.network_state().values()) + kept
     # To predict, every Gaussian is a mean and directions, and a number for each of these.
     assert found.sizes.packed == network + 4 * 4 * 2 * (1 + 3) * (8 + 1)
 
@@ -95,7 +93,7 @@ def test_what_features_are_looked_at_with_is_kept_too() -> None:
     kept = inspect_model(model, 1).class_memory
     assert kept is not None
     assert (kept.representation, kept.bytes) == ("features", model.method.extra_bytes())
-    assert json.loads(json.dumps(dataclasses.asdict(inspect_model(model, 1))))["kept_of_classes"]["gaussians"] == 2
+    assert json.loads(json.dumps(dataclasses.asdict(inspect_model(model, 1))))["class_memory"]["gaussians"] == 2
 
 
 def test_of_other_models_nothing_is_kept_of_classes() -> None:

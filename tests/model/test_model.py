@@ -2,21 +2,20 @@ import numpy as np
 import pytest
 import torch
 
+from spacenet.config.model import ModelConfig
 from spacenet.errors import DataError, SettingsError, SpaceFull
-from spacenet.methods import get_method
-from spacenet.methods.spacenet_rehearsal import RehearsalSettings
 from spacenet.model.file import from_bytes, to_bytes
-from spacenet.model.model import Model, Recipe
+from spacenet.model.model import Model
 from spacenet.space.forecast import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
-from tests.model.support import SHAPE, blobs, model, new_model
+from tests.model.support import SHAPE, blobs, model, model_config, new_model
 
 
 def accuracy(learned: Model, classes: list[object]) -> float:
     x, y = blobs(classes)
     labels = learned.classes
-    return float(np.mean([labels[i] == label for i, label in zip(learned.probabilities(x).argmax(1), y, strict=True)]))
+    return float(np.mean([labels[i] == label for i, label in zip(learned.predict_proba(x).argmax(1), y, strict=True)]))
 
 
 def test_it_learns_classes_one_task_after_another() -> None:
@@ -28,7 +27,7 @@ def test_it_learns_classes_one_task_after_another() -> None:
 
 
 def test_probabilities_add_up() -> None:
-    probabilities = model().probabilities(blobs([0, 1, 2, 3])[0])
+    probabilities = model().predict_proba(blobs([0, 1, 2, 3])[0])
     assert probabilities.shape == (80, 4)
     np.testing.assert_allclose(probabilities.sum(1), 1.0)
 
@@ -39,7 +38,7 @@ def test_a_label_that_comes_again_has_two_outputs_and_the_sum_of_their_probabili
     assert learned.outputs == [0, 1, 1, 2]
     x = blobs([1])[0]
     each = learned.scores(x).double().softmax(1)
-    np.testing.assert_allclose(learned.probabilities(x)[:, 1], (each[:, 1] + each[:, 2]).numpy())
+    np.testing.assert_allclose(learned.predict_proba(x)[:, 1], (each[:, 1] + each[:, 2]).numpy())
 
 
 def test_labels_of_several_types_stay_apart() -> None:
@@ -102,18 +101,15 @@ def test_as_many_tasks_fit_as_is_said() -> None:
 
 def test_samples_of_another_shape_are_refused() -> None:
     with pytest.raises(DataError, match=r"\(9,\).*the model takes \(8,\)"):
-        model().probabilities(np.zeros((2, 9)))
-    with pytest.raises(DataError, match="learned nothing yet"):
-        new_model().probabilities(np.zeros((2, *SHAPE)))
+        model().predict_proba(np.zeros((2, 9)))
+    with pytest.raises(DataError, match="has not learned anything yet"):
+        new_model().predict_proba(np.zeros((2, *SHAPE)))
 
 
 def test_a_method_without_a_space_or_with_old_data_cannot_be_a_model() -> None:
-    recipe = model().recipe
-    dense = Recipe("naive", 0, recipe.net, recipe.training, recipe.options, SHAPE)
-    with pytest.raises(SettingsError, match="naive keeps no space"):
-        Model(dense)
-    rehearsal = get_method("spacenet-rehearsal").Settings(selected=(10,), reserved=(4,), connections=(0.1,))  # type: ignore[call-arg]
-    replaying = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, rehearsal, SHAPE))  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="naive does not divide a network among tasks"):
+        Model(ModelConfig("naive"), SHAPE)
+    replaying = Model(model_config("spacenet-rehearsal"), SHAPE)
     replaying.learn(*blobs([0, 1]))
     with pytest.raises(SettingsError, match="old data"):
         replaying.learn(*blobs([2, 3]))
@@ -130,20 +126,12 @@ def test_the_number_of_threads_is_put_back() -> None:
 
 
 def test_rehearsal_that_draws_what_it_replays_learns_on_from_its_file() -> None:
-    recipe = model().recipe
-    options = RehearsalSettings(
-        selected=(10,),
-        reserved=(4,),
-        connections=(0.1,),
-        replay="summaries",
-        replay_components=2,
-        replay_directions=3,
-    )
-    first = Model(Recipe("spacenet-rehearsal", 0, recipe.net, recipe.training, options, SHAPE))
+    config = model_config("spacenet-rehearsal", replay="statistics", replay_components=2, replay_directions=3)
+    first = Model(config, SHAPE)
     first.learn(*blobs(["a", "b"]))
     again = from_bytes(to_bytes(first))
     for each in (first, again):
         each.learn(*blobs(["c", "d"]))
     x = blobs(["a", "b", "c", "d"])[0]
-    np.testing.assert_array_equal(again.probabilities(x), first.probabilities(x))
+    np.testing.assert_array_equal(again.predict_proba(x), first.predict_proba(x))
     assert len(first.method.memory) == 0

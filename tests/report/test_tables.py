@@ -1,7 +1,9 @@
 """The tables hold the numbers of what they are about."""
 
+import csv
+import io
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,8 +13,10 @@ from spacenet.experiments.sweep import Trial
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
 from spacenet.report.tables import (
+    Table,
     capacity_text,
     comparison_table,
+    comparison_values,
     confusion_table,
     datasets_table,
     inspection_tables,
@@ -27,6 +31,11 @@ from spacenet.report.tables import (
 from tests.report.made_up import metrics, row, run_data
 
 MATRIX = [[99.0, 0.0], [86.75, 64.25]]
+
+
+def pairs(table: Table) -> dict[str, str]:
+    """A table of names and values."""
+    return {row[0]: row[1] for row in table.rows}
 
 
 def test_the_matrix_is_blank_where_tasks_were_still_to_come() -> None:
@@ -96,6 +105,12 @@ def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     assert len(comparison_table(_comparison(row())).notes) == 1
 
 
+def test_plain_numbers_of_a_comparison_can_be_read_back() -> None:
+    lines = list(csv.DictReader(io.StringIO(comparison_values(_comparison(row(relative_time=None))).to_csv())))
+    assert [(line["method"], float(line["acc"]), float(line["acc_std"])) for line in lines] == [("naive", 50.0, 0.0)]
+    assert lines[0]["relative_time"] == ""
+
+
 def _comparison(*rows: Any) -> ComparisonData:
     return ComparisonData("split-mnist", "test set", {}, rows)
 
@@ -143,13 +158,13 @@ def test_what_was_learned() -> None:
     }
     table = learned_table(summary)
     assert table.title == "Task 3 learned"
-    assert dict(table.rows)["connections"] == "1,200 (200 of them new)"
-    assert "accuracy" not in dict(table.rows)
-    assert dict(learned_table({**summary, "accuracy": 91.234}).rows)["accuracy"].startswith("91.23 %")
+    assert pairs(table)["connections"] == "1,200 (200 of them new)"
+    assert "accuracy" not in pairs(table)
+    assert pairs(learned_table({**summary, "accuracy": 91.234}))["accuracy"].startswith("91.23 %")
 
 
-@pytest.fixture
-def inspection() -> Inspection:
+def inspect(**over: Any) -> Inspection:
+    """A made-up model's inspection."""
     layer = SimpleNamespace(name="hidden1", units=30, unused=5, shared=15, reserved=10, several=3, connections=120)
     fields = {
         "method": "spacenet",
@@ -183,27 +198,22 @@ def inspection() -> Inspection:
         "measured_on": "split-mnist, test set",
         "measured_after": 1,
     }
-    made: Any = object.__new__(Inspection)
-    for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+    return cast(Inspection, SimpleNamespace(**fields | over))
 
 
-def test_inspection(inspection: Inspection) -> None:
-    model, layers, tasks, sizes, measured = inspection_tables(inspection)
-    assert dict(model.rows)["input"] == "4×4, 12 of 16 units used"
-    assert dict(model.rows)["training"] == "1 epoch, batches of 10, sgd, learning rate 0.1, momentum 0.5"
+def test_inspection() -> None:
+    model, layers, tasks, sizes, measured = inspection_tables(inspect())
+    assert pairs(model)["input"] == "4×4, 12 of 16 units used"
+    assert pairs(model)["training"] == "1 epoch, batches of 10, sgd, learning rate 0.1, momentum 0.5"
     assert layers.rows[0] == ["hidden1", "30", "5", "15", "10", "3", "120"]
     assert tasks.rows == [["1", "a, b", "10", "160"]]
-    assert dict(sizes.rows)["file"] == "2.0 KiB, 12.8 bytes per connection"
-    assert dict(measured.rows) == {"ACC": "91.50", "when": "after 1 task", "on": "split-mnist, test set"}
+    assert pairs(sizes)["file"] == "2.0 KiB, 12.8 bytes per connection"
+    assert pairs(measured) == {"ACC": "91.50", "when": "after 1 task", "on": "split-mnist, test set"}
 
 
-def test_inspection_of_a_model_with_class_statistics(inspection: Inspection) -> None:
+def test_inspection_of_a_model_with_class_statistics() -> None:
     memory = ClassMemory("edges", dimensions=100, gaussians=1, directions=19, floats=2000, bytes=16_000)
-    object.__setattr__(inspection, "class_memory", memory)
-    object.__setattr__(inspection, "measured", {})
-    model, _, _, sizes = inspection_tables(inspection)
+    model, _, _, sizes = inspection_tables(inspect(class_memory=memory, measured={}))
     expected = "1 Gaussian × 19 directions on 100 edges of images: 2,000 values per class, 15.6 KiB in all"
-    assert dict(model.rows)["class statistics"] == expected
-    assert "and class statistics" in dict(sizes.rows)["to predict"]
+    assert pairs(model)["class statistics"] == expected
+    assert "and class statistics" in pairs(sizes)["to predict"]

@@ -51,7 +51,7 @@ def test_health_and_model(served: Service) -> None:
 
 def test_predictions_are_the_models(served: Service) -> None:
     x, _ = blobs([0, 1, 2, 3])
-    expected = served.store.current.model.probabilities(x)
+    expected = served.store.current.model.predict_proba(x)
     answer = served.post("/predict", json={"inputs": x.tolist(), "top": 4})
     assert answer.status_code == 200
     assert answer.json()["tasks"] == 2
@@ -76,7 +76,7 @@ def test_many_inputs_are_answered_in_order(tmp_path: Path) -> None:
     x = np.tile(blobs([0, 1, 2, 3])[0], (30, 1))
     with service(tmp_path, max_bytes=2**20) as large:
         rows = large.post("/predict", content=npy(x), headers=NPY).json()["predictions"]
-        expected = large.store.current.model.probabilities(x).argmax(1)
+        expected = large.store.current.model.predict_proba(x).argmax(1)
     assert [row["label"] for row in rows] == expected.tolist()
 
 
@@ -205,7 +205,7 @@ def test_too_large_bodies_are_refused_while_they_come(served: Service) -> None:
 
 
 def test_too_large_answers_are_refused(served: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacenet.serve.store.MAX_ANSWERS", 5)
+    monkeypatch.setattr("spacenet.serve.store.MAX_PREDICTIONS", 5)
     assert served.post("/predict", json={"inputs": [ROW] * 5}).status_code == 200
     assert served.post("/predict", json={"inputs": [ROW] * 2, "top": 3}).status_code == 413
 

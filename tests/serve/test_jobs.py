@@ -67,8 +67,8 @@ def test_a_task_is_learned_while_predictions_go_on(tmp_path: Path) -> None:
     expected.learn(*TASK)
     saved = load_model(tmp_path / NAME)
     assert saved.tasks == [(0, 1), (2, 3), ("cat", "dog")]
-    np.testing.assert_allclose(saved.probabilities(TASK[0]), expected.probabilities(TASK[0]), rtol=1e-5)
-    assert saved.recipe == expected.recipe
+    np.testing.assert_allclose(saved.predict_proba(TASK[0]), expected.predict_proba(TASK[0]), rtol=1e-5)
+    assert saved.config == expected.config
 
 
 def test_a_killed_learner_leaves_the_last_good_model(tmp_path: Path) -> None:

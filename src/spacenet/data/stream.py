@@ -310,8 +310,10 @@ class Stream(Sequence[Task]):
         """The samples of a task, normalized."""
         x, y = (self.dataset.x_train, self.dataset.y_train) if train else (self.dataset.x_test, self.dataset.y_test)
         rows = np.flatnonzero(_is_among(y, task.labels))
+        sorted_labels, places = np.unique(y[rows], return_inverse=True)
         numbers = dict(zip(task.labels, task.classes, strict=True))
-        classes = torch.tensor([numbers[label] for label in y[rows].tolist()], dtype=torch.long)
+        of_sorted = torch.tensor([numbers[label] for label in sorted_labels.tolist()], dtype=torch.long)
+        classes = of_sorted[torch.from_numpy(places.reshape(-1))]
         return Samples(self.normalization(x[rows]), classes)
 
     def with_validation(self, fraction: float) -> "Stream":

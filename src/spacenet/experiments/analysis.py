@@ -59,24 +59,20 @@ class Analysis:
         self.activations = {name: values.half().float() for name, values in found.items()}
         self.labels = tuple(labels) if found else ()
 
-    def record_confusion(self, method: Method, tasks: Sequence[Task]) -> None:
+    def record_confusion(self, truth: Tensor, predicted: Tensor, classes: int) -> None:
         """Count which class is predicted as which after the last task."""
-        classes = sum(len(task.classes) for task in tasks)
-        if not classes:
-            return
-        counts = torch.zeros(classes * classes, dtype=torch.int32)
-        for task in tasks:
-            place = task.test.y * classes + method.predict_all(task.test.x).argmax(1)
-            counts += place.bincount(minlength=len(counts)).int()
-        self.confusion = counts.view(classes, classes)
+        counts = (truth * classes + predicted).bincount(minlength=classes * classes)
+        self.confusion = counts.int().view(classes, classes)
 
-    def record_truncation(self, method: Method, tasks: Sequence[Task], input_shape: tuple[int, ...]) -> None:
+    def record_truncation(
+        self, method: Method, tests: Sequence[Samples], classes: Sequence[range], input_shape: tuple[int, ...]
+    ) -> None:
         """Keep what is stored per class, and the accuracy with less of it. Nothing is trained for this."""
-        memory = method.class_memory(input_shape) if tasks else None
+        memory = method.class_memory(input_shape)
         if memory is None:
             return
-        tests = _subset([task.test for task in tasks])
-        x, classes = torch.cat([test.x for test in tests]), [task.classes for task in tasks]
+        tests = _subset(tests)
+        x = torch.cat([test.x for test in tests])
         found = []
         for directions in truncation_steps(memory.directions):
             class_il, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)

@@ -13,16 +13,22 @@ from spacenet.config.engine import EngineConfig
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SpaceFull, SpacenetError
-from spacenet.experiments.callbacks import Callback, LineLogger
+from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
 from spacenet.experiments.engines import WorkersDied, run_parallel
 from spacenet.experiments.launch import launch
-from spacenet.experiments.run import CONFIG, Run, RunData, load_config, load_metrics, load_run
+from spacenet.experiments.run import CONFIG, LOG, Run, RunData, check_labels, load_config, load_metrics, load_run
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
 
 log = logging.getLogger("spacenet")
 IGNORED = ("stream.data_dir",)
 """Settings that say where data is, not what it is."""
+
+
+class UnexpectedError(RunError):
+    """A run failed because of a fault in the program, in a method or in a callback; that is its cause."""
+
+    exit_code = 1
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Outcome:
 
 
 def check_folder(job: Job) -> None:
-    """Raise `RunError` if the job's folder holds a run with other settings."""
+    """Raise `RunError` if the job's folder holds a run with other settings, or on other tasks."""
     if job.folder is None or not (job.folder / CONFIG).is_file():
         return
     old, new = (dataclasses.asdict(config) for config in (load_config(job.folder), job.config))
@@ -65,6 +71,9 @@ def check_folder(job: Job) -> None:
             f"{job.folder} holds a run with other settings ({', '.join(sorted(differing))}); choose another folder, or "
             "remove it"
         )
+    metrics = load_metrics(job.folder)
+    if metrics is not None and job.stream is not None:
+        check_labels(job.folder, [task["labels"] for task in metrics.get("tasks", [])], job.stream)
 
 
 def _differences(old: object, new: object, name: str = "") -> list[str]:
@@ -108,10 +117,20 @@ def _attempt(job: Job, callbacks: Sequence[Callback], hardware: Hardware | None 
     except SpacenetError as error:
         return Outcome(job, error=error)
     except Exception as error:  # a fault of ours or of a user's method: the other runs go on
+        return Outcome(job, error=_note(job, error))
+
+
+def _note(job: Job, error: Exception) -> UnexpectedError:
+    """Keep where an error happened: in the run's own log, or if it has no folder, in that of the library."""
+    where = "the log"
+    if job.folder is not None and job.folder.is_dir():
+        where = str(job.folder / LOG)
+        FileLogger(job.folder / LOG).write(traceback.format_exc())
+    else:
         log.error("%s failed:\n%s", job.label, traceback.format_exc())
-        return Outcome(
-            job, error=RunError(f"{type(error).__name__}: {error} (an unexpected error; the log says where)")
-        )
+    noted = UnexpectedError(f"{type(error).__name__}: {error} (an unexpected error; {where} says where)")
+    noted.__cause__ = error
+    return noted
 
 
 def _in_process(hardware: Hardware, job: Job, show: bool) -> Outcome:

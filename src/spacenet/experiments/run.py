@@ -120,7 +120,9 @@ class Run:
         self.analysis = Analysis()
         self.callbacks = list(callbacks) if self.hardware.leads else []
         self.start: Position | None = None
-        self.tests = [task.test for task in self.stream]
+        self.predicted: Tensor | None = None
+        """The classes predicted for all test samples of the tasks learned, since they were last evaluated."""
+        self.tests, self.classes = [task.test for task in self.stream], [task.classes for task in self.stream]
         self.test_x = torch.cat([test.x for test in self.tests]).to(self.hardware.device)
         if folder is not None and (folder / STATE).is_file():
             self._restore(folder)
@@ -202,7 +204,8 @@ class Run:
             return to_come, to_come
         tests = self.tests[:learned]
         output = self.method.predict_all(self.test_x[: sum(map(len, tests))])
-        class_il, task_il = accuracies(output, tests, [task.classes for task in self.stream[:learned]])
+        self.predicted = output.argmax(1)
+        class_il, task_il = accuracies(output, tests, self.classes[:learned])
         return class_il + to_come, task_il + to_come
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
@@ -219,6 +222,7 @@ class Run:
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
         self.record, self.analysis = Record.from_plain(facts["record"]), Analysis.load(folder)
+        check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
         self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
         if facts["epochs_done"]:
@@ -229,9 +233,14 @@ class Run:
         if not self.hardware.leads:
             return RunData(self.config, metrics, self.analysis)
         model = self._model(metrics)
-        learned = self.stream[: len(self.record.matrix)]
-        self.analysis.record_confusion(self.method, learned)
-        self.analysis.record_truncation(self.method, learned, self.stream.input_shape)
+        learned = len(self.record.matrix)
+        if learned and self.predicted is None:  # resumed after the last task
+            self._evaluate(learned)
+        if self.predicted is not None:
+            tests, classes = self.tests[:learned], self.classes[:learned]
+            truth = torch.cat([test.y for test in tests])
+            self.analysis.record_confusion(truth, self.predicted, classes[-1].stop)
+            self.analysis.record_truncation(self.method, tests, classes, self.stream.input_shape)
         data = RunData(self.config, metrics, self.analysis, model, self.folder)
         if self.folder is not None:
             if model is None:
@@ -268,6 +277,13 @@ def build_method(config: ModelConfig, input_shape: tuple[int, ...], device: torc
         check_images(input_shape)
     blueprint = build_net(config.net, input_shape)
     return get_method(config.method)(blueprint, config.method_settings, config.seed, device)
+
+
+def check_labels(folder: Path, learned: Sequence[Sequence[str]], stream: Stream) -> None:
+    """Raise `RunError` if the tasks that a run in a folder has learned are not the first ones of the stream."""
+    labels = [[str(label) for label in task] for task in stream.task_labels]
+    if list(map(list, learned)) != labels[: len(learned)]:
+        raise RunError(f"{folder} holds a run on other tasks; choose another folder, or remove it")
 
 
 def create_folder(config: RunConfig, folder: Path) -> None:

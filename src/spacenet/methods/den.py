@@ -16,7 +16,7 @@ from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod, crop
-from spacenet.methods.shared.sparsity import connections, find_units, shrink_groups
+from spacenet.methods.shared.sparsity import connections, find_units, shrink_groups, soft_threshold
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
@@ -184,7 +184,7 @@ class DEN(GrowingMethod):
         Frozen numbers may change here without effect: they are read from a constant copy.
         """
         settings, weights = self.settings, [self.params[link.name] for link in self.blueprint.links]
-        rate = optimizer.learning_rate
+        rate = optimizer.rate
         with torch.no_grad():
             if self.phase == Phase.RETRAIN:
                 for weight in weights:
@@ -199,7 +199,7 @@ class DEN(GrowingMethod):
         with torch.no_grad():
             if self.phase not in (Phase.RETRAIN, Phase.SPLIT):
                 for weight in weights:
-                    weight.copy_(F.softshrink(weight, rate * settings.sparsity))
+                    weight.copy_(soft_threshold(weight, rate * settings.sparsity))
             if self.phase == Phase.EXPAND:
                 for name, old in self.selected.items():
                     shrink_groups(

@@ -41,7 +41,7 @@ def load_model(path: Path) -> Model:
 def to_bytes(model: Model) -> bytes:
     """The content of a model's file."""
     text, arrays = encode(model)
-    return bytes(save(arrays, {HEADER: f"{_checksum(text, arrays)} {text}"}))
+    return bytes(save(arrays, {HEADER: f"{compute_checksum(text, arrays)} {text}"}))
 
 
 def from_bytes(content: bytes) -> Model:
@@ -58,7 +58,7 @@ def from_bytes(content: bytes) -> Model:
         raise ModelFileError(
             "not a model to use: only methods that divide a network among tasks, such as spacenet, leave one"
         )
-    if checksum != _checksum(text, arrays):
+    if checksum != compute_checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decode(text, arrays)
 
@@ -94,7 +94,8 @@ def _header(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _checksum(text: str, arrays: Mapping[str, Array]) -> str:
+def compute_checksum(text: str, arrays: Mapping[str, Array]) -> str:
+    """The SHA-256 of a header's text and the arrays with their names, types and shapes."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     for name in sorted(arrays):
         array = arrays[name]

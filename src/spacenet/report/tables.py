@@ -1,6 +1,7 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Table",
     "comparison_table",
+    "comparison_values",
     "confusion_table",
     "datasets_table",
     "inspection_tables",
@@ -123,7 +125,7 @@ def confusion_table(data: "RunData") -> Table | None:
 
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
-    keys = ("acc", "bwt", "forgetting", "task_il_acc", "seconds")
+    keys = ("acc", "bwt", "task_il_acc", "seconds")
     ordered = sorted(runs, key=lambda run: run.config.model.seed)
     values = [[float(run.metrics[key]) for key in keys] for run in ordered]
     rows = [
@@ -134,7 +136,7 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
         rows.append(["mean ± std", *(format_mean_std(mean(each), stdev(each)) for each in zip(*values, strict=True))])
     first = ordered[0].metrics
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
-    return Table(title, ["seed", "ACC %", "BWT", "forgetting", "task-IL ACC %", "seconds"], rows)
+    return Table(title, ["seed", "ACC %", "BWT", "task-IL ACC %", "seconds"], rows)
 
 
 # Comparisons
@@ -149,11 +151,26 @@ def comparison_table(data: "ComparisonData") -> Table:
     return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
 
 
+def comparison_values(data: "ComparisonData") -> Table:
+    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
+    lines: list[dict[str, str]] = []
+    for row in data.rows:
+        line: dict[str, str] = {}
+        for name, value in asdict(row).items():
+            if isinstance(value, dict):
+                line |= {name: str(value["mean"]), f"{name}_std": str(value["std"])}
+            else:
+                line[name] = "" if value is None else str(value)
+        lines.append(line)
+    return Table(data.stream, list(lines[0]) if lines else [], [list(line.values()) for line in lines], "ll")
+
+
 def sweep_table(trials: "Sequence[Trial]") -> Table:
     """The best trials of a search, the best first."""
     scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
     rows = [[str(trial.number + 1), f"{trial.score:.2f}", str(trial)] for trial in scored[:MAX_TRIALS]]
-    return Table(f"The best of {plural(len(trials), 'trial')}", ["trial", "ACC %", "settings"], rows, "lrl")
+    title = f"The best of {plural(len(trials), 'trial')} (held-out data)"
+    return Table(title, ["trial", "ACC %", "settings"], rows, "lrl")
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -266,11 +283,12 @@ def _model_table(found: "Inspection") -> Table:
 
 
 def _space_table(found: "Inspection") -> Table:
-    columns = ["layer", "units", "unused", "free, in use", "reserved", "of several tasks", "connections in"]
+    columns = ["layer", "units", "unused", "shared", "reserved", "several tasks", "connections"]
     fields = ("units", "unused", "shared", "reserved", "several", "connections")
     rows = [[layer.name, *(f"{getattr(layer, field):,}" for field in fields)] for layer in found.layers]
     rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
-    return Table("Layers", columns, rows)
+    notes = ["Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."]
+    return Table("Layers", columns, rows, notes=notes)
 
 
 def _tasks_table(found: "Inspection") -> Table:

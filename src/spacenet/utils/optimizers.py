@@ -22,22 +22,24 @@ class Optimizer(ABC):
         """What is kept of each parameter's past gradients."""
         self._tensors = [parameter.detach() for parameter in self.parameters]  # the same memory, unknown to autograd
         self.on_gpu = any(parameter.is_cuda for parameter in self.parameters)
-        # On a GPU the rate lies there too, so that a recorded step reads its present value.
-        self._rate: float | Tensor = learning_rate
+        self._learning_rate = learning_rate
+        self.rate: float | Tensor = learning_rate
+        """The learning rate; on a GPU it lies there, so that a recorded step reads its present value."""
         if self.on_gpu:
-            self._rate = torch.tensor(learning_rate, device=self.parameters[0].device)
+            self.rate = torch.tensor(learning_rate, device=self.parameters[0].device)
 
     @property
     def learning_rate(self) -> float:
         """The learning rate; it can be set."""
-        return float(self._rate)
+        return self._learning_rate
 
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
-        if isinstance(self._rate, Tensor):
-            self._rate.fill_(rate)
+        self._learning_rate = rate
+        if isinstance(self.rate, Tensor):
+            self.rate.fill_(rate)
         else:
-            self._rate = rate
+            self.rate = rate
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
@@ -121,14 +123,14 @@ class SGD(Optimizer):
         return {"momentum": torch.zeros_like(parameter)} if self.momentum else {}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        if isinstance(self._rate, Tensor):
-            self._update_fused(parameters, tensors, gradients, self._rate)
+        if isinstance(self.rate, Tensor):
+            self._update_fused(parameters, tensors, gradients, self.rate)
             return
         if self.weight_decay:
             gradients = list(torch._foreach_add(gradients, tensors, alpha=self.weight_decay))
         if self.momentum:
             gradients = self._accumulate(parameters, gradients)
-        torch._foreach_add_(tensors, gradients, alpha=-self._rate)
+        torch._foreach_add_(tensors, gradients, alpha=-self.rate)
 
     def _update_fused(
         self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor], rate: Tensor
@@ -203,7 +205,7 @@ class Adam(Optimizer):
             squares,
             [],
             steps,
-            lr=self._rate,
+            lr=self.rate,
             beta1=self.betas[0],
             beta2=self.betas[1],
             weight_decay=self.weight_decay,

@@ -1,6 +1,7 @@
 """Pages of made-up runs."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,8 @@ def comparison() -> ComparisonData:
         last = [20.0 * number, 98.0, 60.0 + 8 * number]
         for seed in (0, 1):
             matrix = [[90.0] * 3, [90.0] * 3, [value - 2 * seed if value else 0.0 for value in last]]
-            costs = {"bytes_kept": 1000 + 700 * number, "seconds": 2.0 + number, "images_kept": 50 * (method == "er")}
+            costs: dict[str, Any] = {"bytes_kept": 1000 + 700 * number, "seconds": 2.0 + number}
+            costs["images_kept"] = 50 * (method == "er")
             found.append(metrics(matrix, method=method, seed=seed, **costs))
     return comparison_data(*found, failures=(Failure("ewc", 5, "diverged"),))
 

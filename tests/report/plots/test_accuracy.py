@@ -19,7 +19,8 @@ from tests.report.made_up import MATRIX, metrics, random_matrix, run_data
 
 
 def test_matrix_and_confusion_of_a_learned_run_agree_with_its_metrics(learned_run: RunData) -> None:
-    matrix, classes, tasks = (f(learned_run) for f in (matrix_data, class_confusion_data, task_confusion_data))
+    matrix, run = matrix_data(learned_run), learned_run
+    classes, tasks = class_confusion_data(run), task_confusion_data(run)
     assert classes is not None
     assert tasks is not None
     np.testing.assert_array_equal(matrix.accuracy[-1], learned_run.metrics["matrix"][-1])

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from spacenet.space.blueprint import Blueprint, Params
 
@@ -24,7 +25,14 @@ def find_units(blueprint: Blueprint, params: Params, outputs: Tensor) -> dict[st
     return found
 
 
-def shrink_groups(parts: list[Tensor], threshold: float) -> None:
+def soft_threshold(weight: Tensor, threshold: float | Tensor) -> Tensor:
+    """The proximal step of the absolute value: weights move towards zero by the threshold."""
+    if isinstance(threshold, Tensor):  # on a GPU, where it may change between replays of a recorded step
+        return weight - weight.clamp(-threshold, threshold)
+    return F.softshrink(weight, threshold)
+
+
+def shrink_groups(parts: list[Tensor], threshold: float | Tensor) -> None:
     """The proximal step of the group norm, in place: row i of all parts together is one group."""
     norm = torch.stack([part.flatten(1).square().sum(1) for part in parts]).sum(0).sqrt()
     factor = (1 - threshold / norm.clamp_min(1e-12)).clamp_min(0.0)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_METHODS, MAX_BARS = 7, 49
-"""Up to which bars can be told apart."""
+"""Up to which bars are distinguishable."""
 MAX_CELLS = 300
 """Up to which cells get numbers."""
 

@@ -21,7 +21,7 @@ BAR, PITCH, LONG = 0.26, 0.36, 3.3
 LETTER = 0.058
 """Approximate width of a letter in inches."""
 MAX_THICK = 10
-"""With more bars, they are thinner."""
+"""Bars up to which they have their full height."""
 MAX_LABELS = 10
 """Lines that have room for a label at their end."""
 

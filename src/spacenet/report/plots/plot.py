@@ -1,7 +1,7 @@
 """What a plot is, how all of them look, and how they become SVG and PNG.
 
 Colors of text, lines and background are placeholders that a page replaces by its own, so that plots follow its light
-and dark form. Colors with a meaning can be told apart with any kind of color vision.
+and dark form. Colors with a meaning differ with any kind of color vision.
 """
 
 import io
