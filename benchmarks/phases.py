@@ -8,8 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import torch
-
 from benchmarks.compare import timed_run
 from benchmarks.workload import Workload
 from spacenet.data.stream import Stream
@@ -23,15 +21,15 @@ from spacenet.space.frozen_inputs import FrozenInputs
 Figures = dict[str, Any]
 REST = "everything else"
 PHASES: dict[str, list[tuple[Any, str]]] = {
-    "data: read and check": [(run_module, "make_stream")],
-    "data: cut and normalise": [(Stream, "samples")],
+    "data: read and check": [(run_module, "build_stream")],
+    "data: cut and normalize": [(Stream, "samples")],
     "allocate, open workspaces": [(SparseMethod, "begin_task")],
-    "drives of constant units": [(FrozenInputs, "drives")],
-    "loop: pick batches, count hits": [(run_module, "learn_task")],
+    "inputs from frozen units": [(FrozenInputs, "precompute")],
+    "loop: pick batches, count correct ones": [(run_module, "learn_task")],
     "forward": [(SparseMethod, "forward")],
     "loss": [(SparseMethod, "loss")],
-    "backward": [(torch.Tensor, "backward")],
-    "optimiser step, importance": [(SparseMethod, "step"), (torch.optim.Optimizer, "zero_grad")],
+    "backward": [(SparseMethod, "backward")],
+    "optimizer step, importance": [(SparseMethod, "step")],
     "rewiring": [(AdaptiveMethod, "end_epoch")],
     "commit and reserve": [(SparseMethod, "end_task")],
     "evaluation": [(Run, "_evaluate")],

@@ -15,7 +15,8 @@ from benchmarks.stepping import Stepper, after_tasks, alternate
 from benchmarks.workload import Workload
 from spacenet.config.run import RunConfig
 from spacenet.data.streams import build_stream
-from spacenet.report.tables import Table
+from spacenet.report.table import Table
+from spacenet.utils.optimizers import SGD
 
 Figures = dict[str, Any]
 PROCESSES = 3
@@ -32,7 +33,7 @@ class Memory:
 
 def measure_widths(work: Workload, seconds_per_cell: float) -> list[Figures]:
     """The last task's steps at each width, in turns; memory of all tasks, each time in a process of its own."""
-    stream = build_stream(work.config.stream, work.config.data)
+    stream = build_stream(work.config.stream)
     *earlier, last = list(stream)
     steppers = {}
     for width in work.widths:
@@ -55,11 +56,11 @@ def _in_new_processes(config: RunConfig) -> Memory:
 
 def memory_of(config: RunConfig) -> Memory:
     """Learn a little of each task, then classify; run in a fresh process, whose peak nothing else has raised."""
-    torch.set_num_threads(config.training.threads)
-    stream = build_stream(config.stream, config.data)
+    torch.set_num_threads(config.model.training.threads)
+    stream = build_stream(config.stream)
     tasks = list(stream)
     samples = [(len(task.train), task.test) for task in tasks]  # tasks keep what they made, so it is not counted below
-    _wake_libraries(config.training.batch_size)
+    _wake_libraries(config.model.training.batch_size)
     before = _forget_peak()
     method = after_tasks(config, stream, tasks)
     for _, test in samples:
@@ -72,7 +73,7 @@ def memory_of(config: RunConfig) -> Memory:
 def _wake_libraries(batch: int) -> None:
     """Let torch allocate what it does once, whatever the width."""
     layer = torch.nn.Linear(16, 16)
-    optimizer = torch.optim.SGD(layer.parameters(), 0.1)
+    optimizer = SGD(list(layer.parameters()), 0.1)
     torch.nn.functional.cross_entropy(layer(torch.rand(batch, 16)), torch.zeros(batch, dtype=torch.long)).backward()
     optimizer.step()
 
