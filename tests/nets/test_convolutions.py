@@ -91,9 +91,9 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any], training: bool
 ) -> None:
     outputs = []
-    for whole in (False, True):
+    for masked_dense in (False, True):
         method = learned(build, settings, 2)
-        method.settings = SpaceNet.Settings(**settings, masked_dense=whole)
+        method.settings = SpaceNet.Settings(**settings, masked_dense=masked_dense)
         task = images()[2]
         method.begin_task(task, task.train)
         workspace = method.workspace

@@ -41,7 +41,7 @@ def test_units_that_fewer_connections_enter_can_come_first(case: Case) -> None:
 
 
 @given(cases, st.integers(0, 100))
-def test_connections_lie_between_selected_units_at_positions_nobody_owns(case: Case, seed: int) -> None:
+def test_connections_lie_between_selected_units_at_open_positions(case: Case, seed: int) -> None:
     ledger = learned(case)
     selection = select(ledger, case.budget(), torch.tensor([2 * case.tasks]), rng(seed))
     new = allocate_or_reject(case, ledger, selection, case.tasks, rng(seed))
@@ -82,11 +82,12 @@ def test_values_are_glorot_uniform_for_the_dense_shape() -> None:
         ({"connections": {"input-hidden1": 6, "hidden1-hidden2": 4, "hidden2-output": 0}}, "0 do not fit"),
     ],
 )
-def test_demands_that_can_never_work_are_told_apart(change: dict[str, dict[str, int]], words: str) -> None:
+def test_budgets_that_can_never_work_name_the_setting(change: dict[str, dict[str, int]], words: str) -> None:
     case = Case(tasks=0)
     check(learned(case), case.budget(), 2)
-    with pytest.raises(SettingsError, match=words):
+    with pytest.raises(SettingsError, match=words) as info:
         check(learned(case), replace(case.budget(), **change), 2)
+    assert info.value.setting in change
 
 
 def test_a_layer_without_free_units_is_named() -> None:
@@ -97,6 +98,8 @@ def test_a_layer_without_free_units_is_named() -> None:
     ) as info:
         select(ledger, Case().budget(), torch.tensor([0, 1]), rng())
     assert info.value.layer == "hidden2"
+    assert "--expand auto makes room" in info.value.for_cli()
+    assert "expand='auto' makes room" in str(info.value)
 
 
 def test_a_layer_without_open_positions_is_named() -> None:
@@ -109,6 +112,8 @@ def test_a_layer_without_open_positions_is_named() -> None:
     with pytest.raises(SpaceFull, match="hidden1 is full: 12 connections from input to hidden1 are needed") as info:
         allocate(ledger, case.budget(), selection, 2, rng())
     assert info.value.layer == "hidden1"
+    assert "--expand auto makes room" in info.value.for_cli()
+    assert "expand='auto' makes room" in str(info.value)
 
 
 def test_how_many_tasks_fit_is_what_selection_allows() -> None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -8,7 +10,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
-from spacenet.training.loop import make_optimizer
+from spacenet.training.loop import Position, learn_task, make_optimizer
 from spacenet.utils.optimizers import Optimizer
 from tests.methods.support import TRAINING, learn, make, small_stream
 
@@ -154,3 +156,27 @@ def test_the_step_size_goes_down_like_half_a_cosine_wave(optimizer: str, monkeyp
     )
     learn(make(Naive), task, settings)
     assert rates == pytest.approx([0.2, 0.2 * (1 + 0.5**0.5) / 2, 0.1, 0.2 * (1 - 0.5**0.5) / 2])
+
+
+@pytest.mark.parametrize("method", ["naive", "spacenet"])
+def test_training_imports_no_compiler(method: str) -> None:
+    """torch._dynamo takes longer to import than a small network to train."""
+    program = f"""
+import sys
+from spacenet.methods import get_method
+from tests.methods.support import learn, make, small_stream
+learn(make(get_method("{method}")), small_stream()[:1])
+assert "torch._dynamo" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_checkpoint_of_another_optimizer_is_a_run_error() -> None:
+    stream, method = small_stream(), make(Naive)
+    learn(method, stream[:1])
+    method.begin_task(stream[1], stream[1].train)
+    start = Position(1, {"0/mean": torch.zeros(3)})
+    with pytest.raises(RunError, match="the saved state of the optimizer"):
+        learn_task(
+            method, stream[1], TRAINING, start=start, on_batch=lambda *numbers: None, on_epoch=lambda *figures: None
+        )
