@@ -19,7 +19,7 @@ from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import SGD
 from tests.nets.test_convolutions import NETS
 
-LAYOUTS = [Layout(), Layout(8), Layout(1, channels_last=True), Layout(8, channels_last=True)]
+LAYOUTS = [Layout(), Layout(8), Layout(1, channels_last=True), Layout(8, True, alignment=1)]
 
 
 def images(seed: int) -> Tensor:
@@ -76,8 +76,8 @@ def test_every_layout_is_the_same_network(build: Callable[[], Blueprint], settin
         assert float(output.std()) > 1e-4
 
 
-def test_only_convolutions_on_a_gpu_have_a_layout_of_their_own() -> None:
+def test_a_gpu_has_a_layout_of_its_own() -> None:
     cnn, gpu = build_small_cnn((3, 8, 8), (4, 4, 6)), torch.device("cuda")
     assert Layout.for_device(CPU, cnn) == Layout()
-    assert Layout.for_device(gpu, build_mlp((4,), (5,))) == Layout()
-    assert Layout.for_device(gpu, cnn) == Layout(8, channels_last=True)
+    assert Layout.for_device(gpu, build_mlp((4,), (5,))) == Layout(alignment=1)
+    assert Layout.for_device(gpu, cnn) == Layout(8, channels_last=True, alignment=1)

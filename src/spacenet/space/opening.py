@@ -19,11 +19,15 @@ class Layout:
     """Hidden layers are padded to a multiple of this, with units that have no connections."""
     channels_last: bool = False
     """Whether the weights of convolutions are stored with their sources last."""
+    alignment: int = 16
+    """Weights begin at multiples of this in the vector of all parameters: on a CPU, matrix products round by it."""
 
     @classmethod
     def for_device(cls, device: torch.device, blueprint: Blueprint) -> "Layout":
         """The fastest layout on a device."""
-        return cls(8, channels_last=True) if device.type == "cuda" and blueprint.convolves else cls()
+        if device.type != "cuda":
+            return cls()
+        return cls(8, channels_last=True, alignment=1) if blueprint.convolves else cls(alignment=1)
 
     def permutes(self, dimensions: int) -> bool:
         """Whether a weight with this many dimensions is stored with its sources last."""

@@ -22,9 +22,6 @@ from spacenet.space.opening import Layout, OpenLink, find_live_units
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 
-ALIGNED = 16
-"""Weights begin at multiples of this in the vector of all parameters: alignment can change how products round."""
-
 
 class Workspace:
     """One task's network, from allocation to commit."""
@@ -91,9 +88,10 @@ class Workspace:
                     )
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
         self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
-        self._counts = [count for numbers in stored.values() for count in (numbers.numel(), -numbers.numel() % ALIGNED)]
+        gaps = [-numbers.numel() % self.layout.alignment for numbers in stored.values()]
+        self._counts = [n for numbers, gap in zip(stored.values(), gaps, strict=True) for n in (numbers.numel(), gap)]
         own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
-        padded = [F.pad(numbers.flatten(), (0, -numbers.numel() % ALIGNED)) for numbers in stored.values()]
+        padded = [F.pad(numbers.flatten(), (0, gap)) for numbers, gap in zip(stored.values(), gaps, strict=True)]
         self._base = torch.cat(padded).to(self.device)
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
