@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from spacenet.config.model import NetConfig
 from spacenet.errors import ModelFileError
 from spacenet.model.encoding import FORMAT, Arrays
 from spacenet.model.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
-from spacenet.config.model import NetConfig
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 
@@ -26,7 +26,7 @@ def learned() -> Model:
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Model]:
-    """Models with summaries of classes, by what these are made on."""
+    """Models with class statistics, by their representation."""
     return {kind: density_model(kind) for kind in DENSITY_CASES}
 
 
@@ -109,7 +109,13 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
 
 CRAFTED: dict[str, tuple[Change, str]] = {
     "newer": (say("format", FORMAT + 1), "newer spacenet, in format 3"),
+    "older": (say("format", FORMAT - 1), "older spacenet, in format 1"),
     "no format": (say("format", "1"), "names no format"),
+    "no configuration": (say("config", []), "config"),
+    "a section that is none": (say("config.net", 3), r"\[net\] must be a section"),
+    "unknown section": (say("config.magic", {}), "magic"),
+    "a method without a name": (say("config.method.name", 3), "name must be text"),
+    "seed of another kind": (say("config.seed", "1"), "seed"),
     "unknown setting": (say("config.method.magic", 1), "magic"),
     "unknown method": (say("config.method.name", "magic"), "magic"),
     "method without a space": (say("config.method", {"name": "naive"}), "does not divide a network"),

@@ -6,13 +6,13 @@ import json
 import pytest
 import torch
 
+from spacenet.config.model import NetConfig
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
 from spacenet.model.model import Model
-from spacenet.config.model import NetConfig
 from spacenet.space.ledger import Connections
 from tests.model.support import density_model, model_config
 from tests.model.support import model as learned_model
@@ -74,7 +74,7 @@ def test_the_sizes() -> None:
 
 
 def test_what_is_kept_of_classes() -> None:
-    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with a variance."""
+    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with variances."""
     model = density_model("inputs")
     size = len(to_bytes(model))
     found = inspect_model(model, size)

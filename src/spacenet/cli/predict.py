@@ -19,8 +19,9 @@ from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
-from spacenet.model.predictions import Format, Writer, predict_chunk, printable
+from spacenet.model.predictions import Format, Writer, predict_chunk
 from spacenet.utils.files import atomic_write
+from spacenet.utils.text import printable
 
 log = logging.getLogger("spacenet")
 DESCRIPTION = "Predict the class of inputs: one line for each, with the class and its probability."
