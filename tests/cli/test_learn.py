@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.data.preprocessing import NormalizationSpec
+from spacenet.config.model import PreprocessingConfig
 from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from tests.model.support import blobs, model, new_model
@@ -119,7 +119,7 @@ def test_epochs_hold_for_this_task_only(file: Path, tmp_path: Path, capsys: pyte
         ({"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:1]}, "2 samples and 1 labels"),
         ({"x": X * np.nan, "y": Y}, "x has NaN or infinite values in 60 of its 60 samples"),
         ({"x": X.astype(object), "y": Y}, "x is an object array"),
-        ({"x": X, "y": Y.astype(str)}, "has the word '1' as a label, and the model knows the number 1"),
+        ({"x": X, "y": Y.astype(str)}, "has the text '1' as a label, and the model knows the number 1"),
     ],
 )
 def test_data_that_does_not_do(
@@ -137,9 +137,9 @@ def test_data_that_does_not_do(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epochs", "0"], "epochs: 0 is too small"),
+        (["--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
         (["--out", "."], "is a folder"),
-        (["--out", "no/where"], "nothing can be written into"),
+        (["--out", "no/where"], "cannot be written to"),
         (["--npz", "missing.npz"], "missing.npz: no such file"),
     ],
 )
@@ -159,8 +159,7 @@ def test_options_that_do_not_do(
 
 
 def test_fractions_for_a_model_of_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = new_model()
-    made.normalization_spec = NormalizationSpec(1 / 255)
+    made = new_model(preprocessing=PreprocessingConfig(1 / 255))
     made.learn(np.arange(160, dtype=np.uint8).reshape(20, 8), np.arange(20) % 2)
     save_model(tmp_path / "m", made)
     assert learn(tmp_path / "m", npz(tmp_path, x=np.random.default_rng(0).random((20, 8)), y=np.arange(20) % 2)) == 2

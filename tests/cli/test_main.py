@@ -2,7 +2,7 @@ import pytest
 
 from spacenet import __version__
 from spacenet.cli.main import main
-from spacenet.config.presets import preset
+from spacenet.config.presets import preset_config
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
@@ -33,7 +33,7 @@ def test_help_shows_the_streams_and_methods_own_defaults_of_lists_too(capsys: py
     with pytest.raises(SystemExit):
         main(["run", "icifar-100", "--method", "spacenet-density", "--help"])
     words = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    options = preset("icifar-100", "spacenet-density").options
+    options = preset_config("icifar-100", "spacenet-density").model.method_settings
     for name in ("selected", "first_selected", "first_connections"):
         after = words.split(f"--{name.replace('_', '-')} ")[1].split(" --")[0]
         assert f"(default: {' '.join(map(str, getattr(options, name)))})" in after, name

@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from tests.experiments.support import outcome
+from tests.cli.support import SMALL, outcome
 from tests.support import clouds_file
-
-SMALL = ["--hidden", "30", "30", "--selected", "10", "--reserved", "5", "--connections", "40", "40", "16"]
-SMALL += ["--epochs", "3", "--batch-size", "10", "--learning-rate", "0.1"]
 
 
 @pytest.fixture
@@ -81,18 +78,18 @@ def test_settings_from_a_file_and_from_the_line(npz: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "split-nothing"], "there is no 'split-nothing'"),
-        (["run", "--method", "magic"], "there is no 'magic'"),
+        (["run", "split-nothing"], "unknown stream 'split-nothing'"),
+        (["run", "--method", "magic"], "unknown method 'magic'"),
         (["run", "--npz", "missing.npz"], "missing.npz"),
-        (["run", "--epochs", "0"], "epochs: 0 is too small"),
-        (["run", "--seeds", "0"], "seeds: 0 is too small"),
-        (["run", "--seed", "-1"], "seed: -1 is negative"),
+        (["run", "--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
+        (["run", "--seeds", "0"], "--seeds: 0 is out of range (1 or more)"),
+        (["run", "--seed", "-1"], "--seed: -1 is out of range (0 or more)"),
         (["run", "--selected", "999"], "999 units of hidden1 cannot be selected"),
         (["run", "--tasks", "0,1/1"], "class 1 is in more than one task"),
         (["run", "--resume", "nowhere"], "nowhere holds no run"),
         (["run", "--resume", "nowhere", "--epochs", "9"], "settings come from the folder"),
         (["run", "--config", "nothing.toml"], "nothing.toml cannot be read"),
-        (["fly"], "there is no command 'fly'"),
+        (["fly"], "unknown command 'fly'"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(
@@ -154,7 +151,7 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     interrupted.send_signal(signal.SIGINT)
     _, err = interrupted.communicate()
     assert interrupted.returncode == 130
-    assert f"interrupted; go on with: spacenet run --resume {out}" in err
+    assert f"interrupted; continue with: spacenet run --resume {out}" in err
     assert "Traceback" not in err
     assert main(["run", "--resume", str(out), "--quiet", "--no-report"]) == 0
     assert outcome(out) == outcome(tmp_path / "whole")

@@ -14,7 +14,6 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.cli.forms import parse
-from spacenet.config.settings import check
 from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
@@ -49,8 +48,7 @@ class PredictOptions:
 
 def predict(arguments: list[str]) -> int:
     """Execute `spacenet predict …`."""
-    options: PredictOptions = parse(PredictOptions, arguments, "predict", DESCRIPTION)
-    check(options)
+    options = parse(PredictOptions, arguments, "predict", DESCRIPTION)
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)

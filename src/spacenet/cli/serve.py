@@ -16,7 +16,6 @@ from annotated_types import Ge, Gt, Le
 from tyro.conf import arg
 
 from spacenet.cli.forms import parse
-from spacenet.config.settings import check
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 
@@ -45,9 +44,8 @@ class ServeOptions:
 
 
 def serve(arguments: list[str]) -> int:
-    """Carry out `spacenet serve …`."""
-    options: ServeOptions = parse(ServeOptions, arguments, "serve", DESCRIPTION)
-    check(options)
+    """Execute `spacenet serve …`."""
+    options = parse(ServeOptions, arguments, "serve", DESCRIPTION)
     uvicorn = require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
