@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.data import fetch
+from spacenet.data import datasets
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def test_list_shows_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureF
 
 
 def test_what_is_here_is_not_fetched(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "fetch", None)
+    monkeypatch.setattr(datasets, "fetch_files", None)
     assert main(["data", "fetch", "digits"]) == 0
     assert "digits is here already" in capsys.readouterr().out
 

@@ -1,7 +1,7 @@
 import pytest
 
 from spacenet import __version__
-from spacenet.cli.main import main
+from spacenet.cli.main import COMMANDS, main
 from spacenet.config.presets import preset_config
 
 
@@ -10,7 +10,8 @@ def test_help_names_the_commands(arguments: list[str], capsys: pytest.CaptureFix
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "run [STREAM]" in out
-    assert "data fetch" in out
+    for name in COMMANDS:
+        assert f"\n  {name} " in out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ def serve(arguments: list[str]) -> int:
     store = Store(options.model)
     threads = options.threads or min(MOST_THREADS, os.cpu_count() or 1)
     with (
-        closing(_listen(options.host, options.port)) as listener,
+        closing(open_listener(options.host, options.port)) as listener,
         ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
         closing(TrainingJob(store)) if options.allow_learn else nullcontext() as learning,
     ):
@@ -71,7 +71,8 @@ def serve(arguments: list[str]) -> int:
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections there."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         opened = socket.create_server(address[:2], family=family, backlog=BACKLOG)
