@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.experiments.run import METRICS, Run
+from spacenet.experiments.run import METRICS, Run, RunData
+from tests.cli.support import QUICK
 from tests.support import clouds_file
-
-QUICK = "[training]\nepochs = 1\nbatch_size = 30\n[net]\nhidden = [20]\n[methods.spacenet.options]\n"
-QUICK += "selected = [10]\nreserved = [3]\nconnections = [40, 10]\n"
 
 
 @pytest.fixture
@@ -25,8 +23,8 @@ def test_a_comparison_leaves_tables_of_every_kind(
     monkeypatch.setenv("COLUMNS", "80")
     assert main([*arguments, "--seeds", "2"]) == 0
     shown = capsys.readouterr().out
-    assert "npz, 2 seeds (test set)" in shown
-    assert "What they keep and take" in shown  # too wide for 80 columns
+    assert "custom, 2 seeds, mean ± standard deviation (test set)" in shown
+    assert "(test set) (continued)" in shown  # too wide for 80 columns
     assert max(len(line) for line in shown.splitlines() if "Runs and tables" not in line) <= 80
     facts = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert [row["method"] for row in facts["rows"]] == ["naive", "spacenet"]
@@ -53,8 +51,8 @@ def test_a_run_that_fails_is_reported_and_the_others_go_on(
     execute = Run.execute
     fault = ZeroDivisionError("of all things")
 
-    def faulty(run: Run) -> dict[str, object]:
-        if run.config.method == "naive":
+    def faulty(run: Run) -> RunData:
+        if run.config.model.method == "naive":
             raise fault
         return execute(run)
 
@@ -71,14 +69,14 @@ def test_what_is_done_is_kept_when_interrupted(
 ) -> None:
     execute = Run.execute
 
-    def interrupted(run: Run) -> dict[str, object]:
-        if run.config.method == "spacenet":
+    def interrupted(run: Run) -> RunData:
+        if run.config.model.method == "spacenet":
             raise KeyboardInterrupt
         return execute(run)
 
     monkeypatch.setattr(Run, "execute", interrupted)
     assert main(arguments) == 130
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command continues where it stopped" in capsys.readouterr().err
     assert (tmp_path / "out" / "naive" / "seed-0" / METRICS).is_file()
     monkeypatch.undo()
     assert main(arguments) == 0
@@ -87,10 +85,10 @@ def test_what_is_done_is_kept_when_interrupted(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--methods", "nothing"], "there is no 'nothing'"),
-        (["--seeds", "0"], "seeds: 0 is too small"),
-        (["--engine", "dask"], "where is the dask cluster"),
-        (["--preset", "nothing"], "has no 'nothing'"),
+        (["--methods", "nothing"], "unknown method 'nothing'"),
+        (["--seeds", "0"], "--seeds: 0 is out of range (1 or more)"),
+        (["--engine", "dask"], "--address: the address of the dask cluster is missing"),
+        (["--preset", "nothing"], "unknown preset of custom 'nothing'"),
     ],
 )
 def test_bad_input_is_explained(

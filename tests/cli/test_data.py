@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.data import sources
+from spacenet.data import datasets
 
 
 @pytest.fixture(autouse=True)
@@ -21,11 +21,11 @@ def test_list_shows_what_is_here_and_how_to_get_the_rest(capsys: pytest.CaptureF
 
 
 def test_what_is_here_is_not_fetched(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "fetch", None)
+    monkeypatch.setattr(datasets, "fetch_files", None)
     assert main(["data", "fetch", "digits"]) == 0
     assert "digits is here already" in capsys.readouterr().out
 
 
 def test_an_unknown_data_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "fetch", "letters"]) == 2
-    assert "there is no data set 'letters'; there are digits, mnist, fashion-mnist" in capsys.readouterr().err
+    assert "unknown data set 'letters'. Choose from digits, mnist, fashion-mnist" in capsys.readouterr().err

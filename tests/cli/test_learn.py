@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.data.preprocessing import NormalizationSpec
+from spacenet.config.model import PreprocessingConfig
+from spacenet.experiments.callbacks import LineLogger
 from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
+from spacenet.training.loop import Epoch
 from tests.model.support import blobs, model, new_model
 
 X, Y = blobs([1, 2, 3])
@@ -37,7 +39,7 @@ def test_in_a_fresh_process_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     arguments = ["learn", str(tmp_path / "m"), "--npz", str(npz(tmp_path, x=x, y=y))]
     command = [sys.executable, "-m", "spacenet", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Task 2 is learned" in done.stdout
+    assert "Task 2 learned" in done.stdout
     learned.learn(x, y)
     assert (tmp_path / "m").read_bytes() == to_bytes(learned)
     x, y = blobs([4, 1])  # and it goes on from there
@@ -53,10 +55,10 @@ def test_the_summary(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     lines = [" ".join(line.split()) for line in out.splitlines()]
     learned = load_model(file)
     for line in (
-        "Task 2 is learned",
+        "Task 2 learned",
         "new classes 2, 3",
         "seen before 1",
-        f"space room for {learned.space_left()} more tasks like the last one",
+        f"capacity room for {learned.space_left()} more tasks like the last one",
         f"written to {file}",
     ):
         assert any(found.startswith(line[:60]) for found in lines), line
@@ -112,14 +114,14 @@ def test_epochs_hold_for_this_task_only(file: Path, tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"x_train": X}, "lacks y_train; it holds x_train: save them with numpy.savez_compressed(path, x_train=…, y"),
+        ({"x_train": X}, "has no y_train; it holds x_train: save them with numpy.savez_compressed(path, x_train=…, y"),
         ({"x_train": X, "y_train": Y[:-1]}, "60 samples and 59 labels"),
         ({"x_train": X[:, :7], "y_train": Y}, "samples have the shape (7,); the model takes (8,)"),
         ({"x_train": X, "y_train": Y, "x_test": X}, "one of x_test and y_test"),
         ({"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:1]}, "2 samples and 1 labels"),
         ({"x": X * np.nan, "y": Y}, "x has NaN or infinite values in 60 of its 60 samples"),
         ({"x": X.astype(object), "y": Y}, "x is an object array"),
-        ({"x": X, "y": Y.astype(str)}, "has the word '1' as a label, and the model knows the number 1"),
+        ({"x": X, "y": Y.astype(str)}, "has the text '1' as a label, and the model knows the number 1"),
     ],
 )
 def test_data_that_does_not_do(
@@ -137,9 +139,9 @@ def test_data_that_does_not_do(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--epochs", "0"], "epochs: 0 is too small"),
+        (["--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
         (["--out", "."], "is a folder"),
-        (["--out", "no/where"], "nothing can be written into"),
+        (["--out", "no/where"], "cannot be written to"),
         (["--npz", "missing.npz"], "missing.npz: no such file"),
     ],
 )
@@ -159,8 +161,7 @@ def test_options_that_do_not_do(
 
 
 def test_fractions_for_a_model_of_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = new_model()
-    made.normalization_spec = NormalizationSpec(1 / 255)
+    made = new_model(preprocessing=PreprocessingConfig(1 / 255))
     made.learn(np.arange(160, dtype=np.uint8).reshape(20, 8), np.arange(20) % 2)
     save_model(tmp_path / "m", made)
     assert learn(tmp_path / "m", npz(tmp_path, x=np.random.default_rng(0).random((20, 8)), y=np.arange(20) % 2)) == 2
@@ -171,8 +172,19 @@ def test_a_full_model_stays_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixt
     save_model(tmp_path / "m", model([0, 1], selected=(30,), reserved=(30,)))
     before = (tmp_path / "m").read_bytes()
     assert learn(tmp_path / "m", npz(tmp_path)) == 1
-    assert "is full" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "is full" in err
+    assert "--expand auto makes room" in err
     assert (tmp_path / "m").read_bytes() == before
+
+
+def test_a_full_model_grows_if_it_may(tmp_path: Path) -> None:
+    save_model(tmp_path / "m", model([0, 1], selected=(30,), reserved=(30,)))
+    config = load_model(tmp_path / "m").config
+    assert learn(tmp_path / "m", npz(tmp_path), "--quiet", "--expand", "auto") == 0
+    grown = load_model(tmp_path / "m")
+    assert grown.method.ledger.size("hidden1") > 30
+    assert grown.config == config, "it is for this task only"
 
 
 def test_a_disk_that_fails_leaves_nothing_behind(
@@ -196,10 +208,10 @@ def test_interrupted_the_model_is_as_it_was(
 ) -> None:
     before = file.read_bytes()
 
-    def interrupt(line: str) -> None:
+    def interrupt(self: LineLogger, epoch: Epoch) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacenet.cli.learn.print_line", interrupt)
+    monkeypatch.setattr(LineLogger, "on_epoch_end", interrupt)
     assert learn(file, npz(tmp_path)) == 130
     assert "interrupted" in capsys.readouterr().err
     assert file.read_bytes() == before

@@ -1,8 +1,8 @@
 import pytest
 
 from spacenet import __version__
-from spacenet.cli.main import main
-from spacenet.config.presets import preset
+from spacenet.cli.main import COMMANDS, main
+from spacenet.config.presets import preset_config
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
@@ -10,7 +10,8 @@ def test_help_names_the_commands(arguments: list[str], capsys: pytest.CaptureFix
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "run [STREAM]" in out
-    assert "data fetch" in out
+    for name in COMMANDS:
+        assert f"\n  {name} " in out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,7 +34,7 @@ def test_help_shows_the_streams_and_methods_own_defaults_of_lists_too(capsys: py
     with pytest.raises(SystemExit):
         main(["run", "icifar-100", "--method", "spacenet-density", "--help"])
     words = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    options = preset("icifar-100", "spacenet-density").options
+    options = preset_config("icifar-100", "spacenet-density").model.method_settings
     for name in ("selected", "first_selected", "first_connections"):
         after = words.split(f"--{name.replace('_', '-')} ")[1].split(" --")[0]
         assert f"(default: {' '.join(map(str, getattr(options, name)))})" in after, name

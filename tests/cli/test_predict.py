@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 
 from spacenet.cli.main import main
+from spacenet.config.model import PreprocessingConfig
 from spacenet.data import arrays
-from spacenet.data.preprocessing import NormalizationSpec
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
 from tests.model.support import blobs, model, new_model
@@ -88,8 +88,7 @@ def test_jsonl_keeps_the_types_of_labels(
 
 
 def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made = new_model((4, 4))
-    made.normalization_spec = NormalizationSpec(1 / 255)
+    made = new_model((4, 4), PreprocessingConfig(1 / 255))
     x = np.repeat(np.array([0, 250], np.uint8), 20)[:, None, None] + np.zeros((1, 4, 4), np.uint8)
     made.learn(x, np.repeat(["dark", "bright"], 20))
     save_model(tmp_path / "m", made)
@@ -107,7 +106,7 @@ def test_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_out_is_there_as_a_whole_or_not_at_all(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "answers.csv"
     assert answers(file, str(tmp_path / "x.npy"), "--out", str(out), "--format", "csv") == 0
-    assert f"12 answers are in {out}" in capsys.readouterr().out
+    assert f"12 predictions are in {out}" in capsys.readouterr().out
     assert len(out.read_text().splitlines()) == 13
     before = sorted(tmp_path.iterdir())
     np.save(tmp_path / "bad.npy", np.concatenate([np.zeros((2000, 8)), np.full((1, 8), np.nan)]))
@@ -121,7 +120,7 @@ def test_out_is_there_as_a_whole_or_not_at_all(file: Path, tmp_path: Path, capsy
     ("arguments", "words"),
     [
         ([], "give at least one input"),
-        (["x.npy", "--top", "0"], "top: 0 is too small"),
+        (["x.npy", "--top", "0"], "--top: 0 is out of range (1 or more)"),
         (["missing.npy"], "missing.npy: cannot be read"),
         (["x.npy", "--out", "."], "out: . is a folder"),
         (["x.npy", "--out", "no/where"], "cannot be written"),

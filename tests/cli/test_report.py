@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.cli import report as command
 from spacenet.cli.main import main
+from spacenet.report.page import build
 from spacenet.utils import extras
-from tests.cli.test_compare import QUICK
-from tests.cli.test_run import SMALL
+from tests.cli.support import QUICK, SMALL
 from tests.support import clouds_file
 
 PIP = 'pip install "spacenet-cl[report]"'
@@ -28,7 +27,7 @@ def npz(tmp_path: Path) -> list[str]:
 
 
 def test_a_run_ends_with_its_page(folder: Path) -> None:
-    assert "<h1>spacenet on npz, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h1>spacenet on custom, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_again_and_its_figures(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,8 +45,8 @@ def test_several_seeds_get_one_page(
     npz: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *npz, *SMALL, "--seeds", "2", "--workers", "1"]) == 0
-    assert f"Pictures of it are in {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
-    assert "spacenet on npz, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"The report is in {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
+    assert "spacenet on custom, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert not list(tmp_path.glob("out/seed-*/report.html"))
 
 
@@ -58,7 +57,7 @@ def test_a_comparison_ends_with_its_page(
     arguments = ["compare", *npz, "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
     assert main([*arguments, "--methods", "naive,spacenet", "--format", "json"]) == 0
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "<h1>npz: naive, spacenet</h1>" in text
+    assert "<h1>custom: naive, spacenet</h1>" in text
     assert json.loads(capsys.readouterr().out)["failures"] == []  # nothing else is said
     monkeypatch.chdir(tmp_path)
     assert main(["report", str(tmp_path / "out" / "naive"), str(tmp_path / "out" / "spacenet")]) == 0
@@ -94,9 +93,9 @@ def test_a_fault_in_a_picture_is_no_fault_of_the_run(
     def faulty(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of all things")
 
-    monkeypatch.setattr(command, "make_page", faulty)
+    monkeypatch.setattr(build, "run_page", faulty)
     assert main(["run", *npz, *SMALL]) == 0
-    assert "No page of pictures was made: ZeroDivisionError: of all things" in capsys.readouterr().out
+    assert "No report was written: ZeroDivisionError: of all things" in capsys.readouterr().out
 
 
 def test_no_report(npz: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,9 +107,9 @@ def test_no_report(npz: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "which run?"),
+        ([], "give the folder of a run"),
         (["nowhere"], "nowhere holds no runs"),
-        (["{run}", "--out", "nowhere/page.html"], "is not a file in a folder that is there"),
+        (["{run}", "--out", "nowhere/page.html"], "is not a file in an existing folder"),
         (["{run}", "--out", "{run}/model.safetensors"], "it would be lost"),
         (["{run}", "--beside", "nowhere"], "nowhere holds no run"),
     ],

@@ -4,16 +4,17 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 
+import spacenet
 from spacenet.cli.main import main
-from tests.experiments.support import outcome
+from spacenet.methods.base import Method
+from tests.cli.support import SMALL, outcome
 from tests.support import clouds_file
-
-SMALL = ["--hidden", "30", "30", "--selected", "10", "--reserved", "5", "--connections", "40", "40", "16"]
-SMALL += ["--epochs", "3", "--batch-size", "10", "--learning-rate", "0.1"]
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def run(npz: Path, out: Path, *more: str) -> int:
 def test_a_run_ends_in_the_matrix_and_a_summary(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(npz, tmp_path / "run") == 0
     out, err = capsys.readouterr()
-    for words in ("Accuracy in %", "The space", "hidden2", "ACC", "BWT", "task-incremental ACC", "Results are in"):
+    for words in ("Accuracy in %", "Layers", "hidden2", "ACC", "BWT", "task-incremental ACC", "Results are in"):
         assert words in out
     assert "task 3/3 learned (4, 5)" in err
     assert "\x1b[" not in out + err  # plain where it is not a terminal
@@ -49,8 +50,8 @@ def test_json_is_all_there_is_on_stdout(npz: Path, tmp_path: Path, capsys: pytes
 def test_several_seeds(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(npz, tmp_path / "runs", "--seeds", "2", "--seed", "7", "--workers", "2") == 0
     out, err = capsys.readouterr()
-    assert "mean ± sd" in out
-    assert "seed-8 finished: ACC" in err
+    assert "mean ± std" in out
+    assert "spacenet seed 8 finished: ACC" in err
     assert json.loads((tmp_path / "runs" / "summary.json").read_text())["seeds"] == [7, 8]
     assert main(["run", "--resume", str(tmp_path / "runs"), "--quiet", "--no-report"]) == 0  # nothing left to do
 
@@ -81,18 +82,18 @@ def test_settings_from_a_file_and_from_the_line(npz: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["run", "split-nothing"], "there is no 'split-nothing'"),
-        (["run", "--method", "magic"], "there is no 'magic'"),
+        (["run", "split-nothing"], "unknown stream 'split-nothing'"),
+        (["run", "--method", "magic"], "unknown method 'magic'"),
         (["run", "--npz", "missing.npz"], "missing.npz"),
-        (["run", "--epochs", "0"], "epochs: 0 is too small"),
-        (["run", "--seeds", "0"], "seeds: 0 is too small"),
-        (["run", "--seed", "-1"], "seed: -1 is negative"),
+        (["run", "--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
+        (["run", "--seeds", "0"], "--seeds: 0 is out of range (1 or more)"),
+        (["run", "--seed", "-1"], "--seed: -1 is out of range (0 or more)"),
         (["run", "--selected", "999"], "999 units of hidden1 cannot be selected"),
         (["run", "--tasks", "0,1/1"], "class 1 is in more than one task"),
         (["run", "--resume", "nowhere"], "nowhere holds no run"),
         (["run", "--resume", "nowhere", "--epochs", "9"], "settings come from the folder"),
         (["run", "--config", "nothing.toml"], "nothing.toml cannot be read"),
-        (["fly"], "there is no command 'fly'"),
+        (["fly"], "unknown command 'fly'"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(
@@ -117,11 +118,42 @@ def test_options_that_do_not_parse_exit_with_2(arguments: list[str], capsys: pyt
     assert info.value.code == 2
 
 
+def test_a_run_makes_one_method_and_writes_its_configuration_once(
+    npz: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: dict[str, int] = {}
+
+    def count(owner: object, name: str, key: str) -> None:
+        function = getattr(owner, name)
+
+        def counted(*arguments: object, **options: object) -> object:
+            calls[key] = calls.get(key, 0) + 1
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(Method, "__init__", "methods")
+    count(tomli_w, "dumps", "TOML written")
+    count(tomllib, "loads", "TOML read")
+    assert run(npz, tmp_path / "run", "--quiet") == 0
+    assert calls == {"methods": 1, "TOML written": 1}
+
+
 def test_running_out_of_space_exits_with_1(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(npz, tmp_path / "run", "--hidden", "30", "16") == 1
     out, err = capsys.readouterr()
     assert "hidden2 is full: the next task needs 10 free units, 6 are left" in err
+    assert "--expand auto makes room" in err
+    assert "expand='auto'" not in err
     assert "Accuracy in %" in out  # of the two tasks that were learned
+
+
+def test_the_package_is_a_command_too() -> None:
+    done = subprocess.run([sys.executable, "-m", "spacenet", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{spacenet.__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "spacenet", "fly"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("spacenet: unknown command 'fly'")
 
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
@@ -154,7 +186,7 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     interrupted.send_signal(signal.SIGINT)
     _, err = interrupted.communicate()
     assert interrupted.returncode == 130
-    assert f"interrupted; go on with: spacenet run --resume {out}" in err
+    assert f"interrupted; continue with: spacenet run --resume {out}" in err
     assert "Traceback" not in err
     assert main(["run", "--resume", str(out), "--quiet", "--no-report"]) == 0
     assert outcome(out) == outcome(tmp_path / "whole")

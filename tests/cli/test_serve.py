@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.cli.serve import _listen
+from spacenet.cli.serve import open_listener
 from spacenet.model.file import save_model
 from tests.model.support import blobs, model
 
@@ -98,7 +98,7 @@ def test_a_warning_where_others_can_get_in(
 
 
 def test_answers_are_sent_without_delay() -> None:
-    with _listen("localhost", 0) as listener:
+    with open_listener("localhost", 0) as listener:
         assert listener.proto == socket.IPPROTO_TCP  # what asyncio looks at
 
 

@@ -18,14 +18,17 @@ def test_the_best_settings_are_a_file_that_run_takes(tmp_path: Path, capsys: pyt
     assert "trial 2/2: ACC" in progress
     best = tomllib.loads(printed)
     assert best == tomllib.loads((out / "best.toml").read_text())
-    assert best["data"]["validation"] == 0.0
+    assert best["stream"]["validation"] == 0.0
     assert main(["run", "--config", str(out / "best.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 0
     assert "test set" in (tmp_path / "run" / "metrics.json").read_text()
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
-    [(["--validation", "0"], "needs held-out data"), (["--trials", "0"], "trials: 0 is too small")],
+    [
+        (["--validation", "0"], "--validation: 0.0 is out of range (more than 0, less than 1)"),
+        (["--trials", "0"], "--trials: 0 is out of range (1 or more)"),
+    ],
 )
 def test_bad_input_is_explained(more: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", "split-digits", "--method", "naive", *more]) == 2

@@ -15,12 +15,12 @@ from tests.model.support import DENSITY_CASES, blobs, density_model, model
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Model]:
-    """Models with summaries of classes, by what these are made on."""
+    """Models with class statistics, by their representation."""
     return {kind: density_model(kind) for kind in DENSITY_CASES}
 
 
 @pytest.mark.parametrize("kind", DENSITY_CASES)
-def test_summaries_of_classes_come_back_and_learning_goes_on_to_the_bit(kind: str, described: dict[str, Model]) -> None:
+def test_class_statistics_come_back_and_learning_goes_on_to_the_bit(kind: str, described: dict[str, Model]) -> None:
     first, shape = copy.deepcopy(described[kind]), described[kind].input_shape
     again = from_bytes(to_bytes(first))
     assert to_bytes(again) == to_bytes(first)
@@ -54,13 +54,13 @@ def _all_cut(facts: Facts, arrays: Arrays) -> None:
         replaced(f"extra/view/conv1.norm.{part}", lambda array: array[:1].copy())(facts, arrays)
 
 
-SUMMARY, SCALING, VIEW = "extra/density/classes", "extra/density/scaling", "extra/view"
-CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
-    "no mean": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: None), "summaries: mean is missing"),
+STATISTICS, SCALING, VIEW = "extra/density/classes", "extra/density/scaling", "extra/view"
+CRAFTED: dict[str, tuple[str, Change, str]] = {
+    "no mean": ("inputs", replaced(f"{STATISTICS}/mean", lambda array: None), "class statistics: mean is missing"),
     "no scale": ("inputs", replaced(f"{SCALING}/factor", lambda array: None), "scale: factor is missing"),
     "another name": (
         "inputs",
-        lambda facts, arrays: arrays.update({f"{SUMMARY}/x": np.zeros(3, np.float32)}),
+        lambda facts, arrays: arrays.update({f"{STATISTICS}/x": np.zeros(3, np.float32)}),
         "content .x",
     ),
     "another part": ("inputs", lambda facts, arrays: arrays.update({"extra/x": np.zeros(3, np.float32)}), "content .x"),
@@ -74,8 +74,8 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
         lambda facts, arrays: arrays.update({f"{VIEW}/hidden1.bias": np.zeros(30, np.float32)}),
         "unknown content .view/hidden1.bias",
     ),
-    "another type": ("inputs", replaced(f"{SUMMARY}/mean", lambda array: array.astype(np.float64)), "not made of"),
-    "one class less": ("inputs", replaced(f"{SUMMARY}/rest", lambda array: array[:-1].copy()), "rest is missing"),
+    "another type": ("inputs", replaced(f"{STATISTICS}/mean", lambda array: array.astype(np.float64)), "not numbers"),
+    "one class less": ("inputs", replaced(f"{STATISTICS}/rest", lambda array: array[:-1].copy()), "rest is missing"),
     "other components": ("inputs", say("config.method.components", 3), "weight is missing or of the wrong size"),
     "absurd directions": (
         "inputs",
@@ -84,22 +84,22 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     ),
     "no directions": ("inputs", say("config.method.directions", 0), "directions: 0"),
     "no shrinkage": ("inputs", say("config.method.shrinkage", 0.0), "shrinkage"),
-    "fewer features": ("inputs", _cut(f"{SUMMARY}/direction"), "direction is missing or of the wrong size"),
+    "fewer features": ("inputs", _cut(f"{STATISTICS}/direction"), "direction is missing or of the wrong size"),
     "another representation": (
         "edges",
         say("config.method.representation", "inputs"),
         "mean is missing or of the wrong",
     ),
-    "impossible edges": ("inputs", say("config.method.representation", "edges"), "no images that show edges"),
-    "learned features": ("inputs", say("config.method.representation", "features"), "view.* so many units"),
-    "NaN mean": ("inputs", put(f"{SUMMARY}/mean", (0, 0, 0), np.nan), "mean has values"),
+    "impossible edges": ("inputs", say("config.method.representation", "edges"), "are not images with edges"),
+    "learned features": ("inputs", say("config.method.representation", "features"), "view.* cannot have had 0 units"),
+    "NaN mean": ("inputs", put(f"{STATISTICS}/mean", (0, 0, 0), np.nan), "mean has values"),
     "infinite scale": ("inputs", _all(f"{SCALING}/factor", np.inf), "factor has values"),
-    "NaN weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), np.nan), "weight has values"),
-    "more than all": ("inputs", put(f"{SUMMARY}/weight", (0, 0), 0.1), "weight has values"),
-    "class of no weight": ("inputs", put(f"{SUMMARY}/weight", (0, 0), -np.inf), "weight has values"),
-    "negative variance": ("inputs", put(f"{SUMMARY}/variance", (0, 0, 0), -1e-3), "variance has values"),
-    "negative rest": ("inputs", put(f"{SUMMARY}/rest", (0, 0), -1e-3), "rest has values"),
-    "infinite direction": ("inputs", put(f"{SUMMARY}/direction", (0, 0, 0, 0), np.inf), "direction has values"),
+    "NaN weight": ("inputs", put(f"{STATISTICS}/weight", (0, 0), np.nan), "weight has values"),
+    "more than all": ("inputs", put(f"{STATISTICS}/weight", (0, 0), 0.1), "weight has values"),
+    "class of no weight": ("inputs", put(f"{STATISTICS}/weight", (0, 0), -np.inf), "weight has values"),
+    "negative variance": ("inputs", put(f"{STATISTICS}/variance", (0, 0, 0), -1e-3), "variance has values"),
+    "negative rest": ("inputs", put(f"{STATISTICS}/rest", (0, 0), -1e-3), "rest has values"),
+    "infinite direction": ("inputs", put(f"{STATISTICS}/direction", (0, 0, 0, 0), np.inf), "direction has values"),
     "a matrix where nothing is whitened": (
         "inputs",
         replaced(f"{SCALING}/factor", lambda array: np.eye(8, dtype=np.float32)),
@@ -115,36 +115,36 @@ CRAFTED_SUMMARIES: dict[str, tuple[str, Change, str]] = {
     "a number for a view": (
         "features",
         replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.ones((), np.float32)),
-        "so many units",
+        "conv1 cannot have had 1 units",
     ),
     "a longer view": (
         "features",
         replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.zeros(9, np.float32)),
-        "so many units",
+        "conv1 cannot have had 9 units",
     ),
     "a class too many": (
         "features",
         replaced(f"{VIEW}/output.bias", lambda array: np.zeros(3, np.float32)),
         "output.bias is missing",
     ),
-    "an earlier view": ("features", _all_cut, "a connection of a unit that was not there yet"),
+    "an earlier view": ("features", _all_cut, "a connection of a unit that did not exist yet"),
     "negative batch-norm variance": ("features", put(f"{VIEW}/conv1.norm.var", 0, -1.0), "conv1.norm.var has values"),
     "infinite view": ("features", put(f"{VIEW}/output.bias", 0, np.inf), "output.bias has values"),
 }
 
 
-@pytest.mark.parametrize("name", CRAFTED_SUMMARIES)
-def test_crafted_summaries_are_refused(name: str, described: dict[str, Model]) -> None:
-    kind, change, reason = CRAFTED_SUMMARIES[name]
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_class_statistics_are_refused(name: str, described: dict[str, Model]) -> None:
+    kind, change, reason = CRAFTED[name]
     with pytest.raises(ModelFileError, match=reason):
         from_bytes(forged(described[kind], change))
 
 
-def test_summaries_where_none_are_kept_are_refused() -> None:
+def test_class_statistics_where_none_are_kept_are_refused() -> None:
     with pytest.raises(ModelFileError, match="unknown content .density/x"):
         from_bytes(forged(model(), lambda facts, arrays: arrays.update({"extra/density/x": np.zeros(1, np.float32)})))
 
 
 def test_a_gaussian_without_weight_is_as_it_should_be(described: dict[str, Model]) -> None:
-    few = from_bytes(forged(described["inputs"], put(f"{SUMMARY}/weight", (0, 1), -np.inf)))
+    few = from_bytes(forged(described["inputs"], put(f"{STATISTICS}/weight", (0, 1), -np.inf)))
     assert np.isfinite(few.predict_proba(blobs([0])[0])).all()

@@ -1,7 +1,9 @@
 import copy
+import inspect
 import json
 import os
 import pickle
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
@@ -16,13 +19,13 @@ from sklearn.preprocessing import StandardScaler
 
 import spacenet
 from spacenet import SpaceNetClassifier
-from spacenet.config.presets import preset
-from spacenet.data.fetch import DATA_VARIABLE
-from spacenet.data.streams import StreamConfig, build_stream
+from spacenet.cli.options import DATA_VARIABLE
 from spacenet.errors import DataError, SettingsError, SpaceFull
-from spacenet.experiments.run import MODEL, Run, create_folder
-from spacenet.model.estimator import epochs_for
+from spacenet.experiments.run import MODEL
+from spacenet.methods.base import Method
+from spacenet.model.export import export_model
 from spacenet.model.file import to_bytes
+from spacenet.model.parameters import epochs_for, setting_parameters
 from tests.model.support import blobs
 
 SMALL: dict[str, Any] = {"hidden": (40, 40), "epochs": 3}
@@ -50,43 +53,24 @@ def test_scikit_learns_own_checks_pass_in_full() -> None:
     assert [each for each in results if each[1] != "passed"] == []
 
 
-@pytest.mark.parametrize(("stream", "method"), [("split-digits", "spacenet-density"), ("split-mnist", "spacenet")])
-def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(stream: str, method: str, tmp_path: Path) -> None:
-    if stream == "split-mnist" and not os.environ.get(DATA_VARIABLE):
+@pytest.mark.parametrize(("name", "method"), [("split-digits", "spacenet-density"), ("split-mnist", "spacenet")])
+def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(name: str, method: str) -> None:
+    if name == "split-mnist" and not os.environ.get(DATA_VARIABLE):
         pytest.skip("needs MNIST in SPACENET_DATA")
-    config = preset(stream, method)
-    create_folder(config, tmp_path / "run")
-    metrics = Run(tmp_path / "run").execute()
-    tasks = build_stream(stream, StreamConfig())
-    data, options, training = tasks.dataset, config.options, config.training
-    classifier = SpaceNetClassifier(
-        method=method,
-        hidden=config.net.hidden,
-        selected=options.selected,  # type: ignore[attr-defined]
-        reserved=options.reserved,  # type: ignore[attr-defined]
-        connections=options.connections,  # type: ignore[attr-defined]
-        phantom_classes=options.phantom_classes,  # type: ignore[attr-defined]
-        rewire_fraction=options.rewire_fraction,  # type: ignore[attr-defined]
-        unused_first=options.unused_first,  # type: ignore[attr-defined]
-        epochs=training.epochs,
-        batch_size=training.batch_size,
-        learning_rate=training.learning_rate,
-        scale=data.scale,
-        mean=data.mean,
-        std=data.std,
-        centering=config.data.centering,
-    )
-    accuracies = []
-    for task in tasks:
+    result = spacenet.run(name, method, progress=False)
+    model, stream, params = result.model, spacenet.stream(name), setting_parameters()
+    assert model is not None
+    settings = {name: value for name, value in model.config.flat().items() if name in params}
+    classifier, data, accuracies = SpaceNetClassifier(method=method, **settings), stream.dataset, []
+    for task in stream:
         rows = np.isin(data.y_train, np.array(task.labels))
         classifier.partial_fit(data.x_train[rows], data.y_train[rows])
-    for task in tasks:
+    for task in stream:
         rows = np.isin(data.y_test, np.array(task.labels))
         accuracies.append(100 * classifier.score(data.x_test[rows], data.y_test[rows]))
-    assert np.mean(accuracies) == pytest.approx(metrics["acc"], abs=1e-9)
-    ours, theirs = classifier.model_, spacenet.load(tmp_path / "run" / MODEL).model_
+    assert np.mean(accuracies) == pytest.approx(result.acc, abs=1e-9)
     x = data.x_test[:50]
-    np.testing.assert_array_equal(ours.predict_proba(x), theirs.predict_proba(x))
+    np.testing.assert_array_equal(classifier.model_.predict_proba(x), model.predict_proba(x))
 
 
 def test_it_learns_unseen_data_with_its_defaults() -> None:
@@ -124,8 +108,8 @@ def test_images_take_a_convolutional_net() -> None:
     x, y = blobs([0, 1], 6, (3, 8, 8))
     pixels = np.clip(40 * x + 128, 0, 255).astype(np.uint8)
     classifier = SpaceNetClassifier(hidden=(8, 8, 10), epochs=2, batch_size=4).fit(pixels, y)
-    assert classifier.model_.config.net.net == "small-cnn"
-    assert classifier.model_.normalization_spec.scale == 1 / 255
+    assert classifier.model_.config.net.name == "small-cnn"
+    assert classifier.model_.config.preprocessing.scale == 1 / 255
     assert classifier.predict(pixels).shape == (12,)
     with pytest.raises(DataError, match="shape"):
         classifier.predict(pixels[:, :, :7])
@@ -138,7 +122,7 @@ def test_the_space_runs_out_with_an_error_or_grows() -> None:
     with pytest.raises(SpaceFull, match="is full"):
         full.partial_fit(*blobs([2, 3]))
     assert full.classes_.tolist() == [0, 1]
-    growing = SpaceNetClassifier(when_full="expand", **small).partial_fit(*blobs([0, 1])).partial_fit(*blobs([2, 3]))
+    growing = SpaceNetClassifier(expand="auto", **small).partial_fit(*blobs([0, 1])).partial_fit(*blobs([2, 3]))
     assert growing.classes_.tolist() == [0, 1, 2, 3]
 
 
@@ -198,34 +182,302 @@ def test_bad_settings_are_named() -> None:
     x, y = blobs([0, 1])
     bad: dict[str, Any]
     for bad, message in (
-        ({"when_full": "panic"}, "when_full: 'panic'"),
-        ({"expected_tasks": 0}, "expected-tasks: 0"),
-        ({"net": "magic"}, "no 'magic'"),
+        ({"expand": "panic"}, "expand"),
+        ({"expected_tasks": 0}, "expected_tasks: 0 is out of range .1 or more"),
+        ({"net": "magic"}, "unknown net 'magic'"),
         ({"epochs": 0}, "epochs: 0"),
-        ({"method": "magic"}, "no 'magic'"),
-        ({"method": "naive"}, "naive keeps no space; choose"),
+        ({"batch_size": None}, "batch_size"),
+        ({"batch_size": "many"}, "batch_size"),
+        ({"method": "magic"}, "unknown method 'magic'"),
+        ({"method": "naive"}, "naive does not divide a network among tasks.*choose spacenet"),
         ({"method": "spacenet", "components": 3}, "components: spacenet has no such setting"),
         ({"components": 0}, "components: 0"),
-        ({"representation": "edges"}, "no images that show edges"),
+        ({"representation": "edges"}, "are not images with edges"),
         ({"representation": "magic"}, "representation"),
-        ({"rewire_fraction": 2.0}, "rewire-fraction: 2.0"),
+        ({"rewire_fraction": 2.0}, "rewire_fraction: 2.0"),
     ):
         with pytest.raises(SettingsError, match=message):
             SpaceNetClassifier(**bad).fit(x, y)
 
 
 def test_before_it_has_learned_it_says_so() -> None:
-    with pytest.raises(AttributeError, match="learned nothing yet"):
+    with pytest.raises(AttributeError, match="not fitted yet"):
         _ = SpaceNetClassifier().space_left_
     assert not hasattr(SpaceNetClassifier(), "classes_")
 
 
 def test_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     SpaceNetClassifier(**SMALL, verbose=True).fit(*blobs([0, 1]))
-    assert capsys.readouterr().out.count("task 1, epoch") == 3
+    assert capsys.readouterr().out.count("task 1  epoch ") == 3
 
 
 def test_few_samples_are_seen_more_often() -> None:
     assert epochs_for(100_000, 32) == 4
     assert epochs_for(2_000, 32) == 9
     assert epochs_for(10, 32) == 100
+
+
+# What a file says of its model
+
+
+PREPROCESSED: dict[str, Any] = {
+    "mean": 0.3,
+    "std": 1.7,
+    "scale": 0.5,
+    "centering": 0.2,
+    "schedule": "cosine",
+    "first_epochs": 2,
+    "first_selected": (20,),
+    "first_reserved": (3,),
+    "first_connections": (0.2,),
+    "label_smoothing": 0.1,
+    "weight_decay": 0.001,
+    "momentum": 0.5,
+    "optimizer": "adam",
+    "batch_size": 7,
+}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        SMALL,
+        {**SMALL, **PREPROCESSED},
+        {**SMALL, "method": "spacenet", "balance": "logits", "random_state": 5, "per_feature_std": False},
+        {**SMALL, "method": "static-sparse", "balance": "weights", "phantom_classes": 3},
+        {**SMALL, "method": "spacenet-rehearsal", "replay": "statistics", "replay_components": 2},
+    ],
+    ids=["defaults", "small", "preprocessed", "spacenet", "static-sparse", "rehearsal"],
+)
+def test_a_clone_of_what_was_loaded_makes_the_same_model(params: dict[str, Any], tmp_path: Path) -> None:
+    x, y = blobs(["a", "b"])
+    first = SpaceNetClassifier(**params).fit(x, y)
+    first.save(tmp_path / "model")
+    loaded = spacenet.load(tmp_path / "model")
+    again = clone(loaded)
+    for name, value in params.items():
+        assert again.get_params()[name] == value, name
+    assert to_bytes(again.fit(x, y).model_) == (tmp_path / "model").read_bytes() == to_bytes(loaded.model_)
+    for each in (first, again, loaded):
+        each.partial_fit(*blobs(["c", "d"]))
+    assert to_bytes(first.model_) == to_bytes(again.model_) == to_bytes(loaded.model_)
+
+
+def test_a_clone_of_what_learned_images_in_rotations_makes_the_same_model(tmp_path: Path) -> None:
+    x, y = blobs([0, 1], 6, (3, 8, 8))
+    means: dict[str, Any] = {"mean": (0.1, 0.2, 0.3), "std": (1.0, 2.0, 3.0), "rotations": "first"}
+    first = SpaceNetClassifier(hidden=(8, 8, 10), epochs=1, batch_size=4, **means).fit(x, y)
+    first.save(tmp_path / "model")
+    again = clone(spacenet.load(tmp_path / "model"))
+    assert {name: again.get_params()[name] for name in means} == means
+    assert to_bytes(again.fit(x, y).model_) == (tmp_path / "model").read_bytes()
+
+
+RUN_SETTINGS: dict[str, Any] = {
+    "epochs": 2,
+    "first_epochs": 3,
+    "schedule": "cosine",
+    "centering": 0.3,
+    "std": 0.4,
+    "label_smoothing": 0.1,
+    "rotations": "first",
+    "components": 1,
+    "directions": 5,
+    "shrinkage": 0.5,
+    "first_selected": (60,),
+    "hidden": (100, 90),
+}
+
+
+def test_a_file_of_a_run_holds_all_its_settings(tmp_path: Path) -> None:
+    method = "spacenet-density"
+    spacenet.run("split-digits", method, seed=3, out=tmp_path, progress=False, tasks="0,1/2,3", **RUN_SETTINGS)
+    loaded = spacenet.load(tmp_path / MODEL)
+    params = loaded.get_params()
+    assert {name: params[name] for name in RUN_SETTINGS} == RUN_SETTINGS
+    assert (params["method"], params["net"], params["random_state"]) == (method, "mlp", 3)
+    assert params["rewire_fraction"] == 0.5  # the preset's
+    task = spacenet.stream("split-digits", tasks="0,1/2,3")[0]
+    data = spacenet.stream("split-digits").dataset
+    rows = np.isin(data.y_train, np.array(task.labels))
+    same = SpaceNetClassifier(**params).fit(data.x_train[rows], data.y_train[rows])
+    again = clone(loaded).fit(data.x_train[rows], data.y_train[rows])
+    assert to_bytes(again.model_) == to_bytes(same.model_)
+    # And both are what the run had after its first task.
+    spacenet.run("split-digits", method, seed=3, out=tmp_path / "1", progress=False, tasks="0,1", **RUN_SETTINGS)
+    first = spacenet.load(tmp_path / "1" / MODEL).model_
+    x = data.x_test[:40]
+    np.testing.assert_array_equal(again.model_.predict_proba(x), first.predict_proba(x))
+    assert again.model_.config == loaded.model_.config
+
+
+# set_params on a fitted estimator
+
+
+CHANGES: dict[str, Any] = {
+    "epochs": 5,
+    "batch_size": 5,
+    "learning_rate": 0.3,
+    "schedule": "cosine",
+    "optimizer": "adam",
+    "momentum": 0.7,
+    "weight_decay": 0.1,
+    "expected_tasks": 2,
+    "selected": (6,),
+    "reserved": (1,),
+    "connections": (0.01,),
+    "unused_first": False,
+    "phantom_classes": 30,
+    "label_smoothing": 0.3,
+    "expand": "2:hidden1=9",
+    "rewire_fraction": 0.9,
+    "shrinkage": 0.2,
+    "sharpness": 0.9,
+    "network_weight": 3.0,
+}
+FIXED: dict[str, Any] = {
+    "method": "spacenet",
+    "net": "small-cnn",
+    "hidden": (41, 41),
+    "random_state": 1,
+    "scale": 0.5,
+    "mean": 1.0,
+    "std": 2.0,
+    "centering": 0.1,
+    "per_feature_std": False,
+    "first_epochs": 1,
+    "first_selected": (20,),
+    "first_reserved": (1,),
+    "first_connections": (0.05,),
+    "components": 3,
+    "directions": 2,
+    "representation": "features",
+    "balance": "logits",
+    "rotations": "first",
+}
+ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
+"""What only images or other hardware show, or what changes no result."""
+OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
+
+
+def test_every_parameter_is_looked_at() -> None:
+    assert {*CHANGES, *FIXED, *ELSEWHERE, *OF_REHEARSAL} == set(SpaceNetClassifier().get_params())
+
+
+@pytest.fixture(scope="module")
+def fitted() -> SpaceNetClassifier:
+    return SpaceNetClassifier(**SMALL).fit(*blobs([0, 1]))
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_setting_that_may_change_takes_effect_with_the_next_task(name: str, fitted: SpaceNetClassifier) -> None:
+    task = blobs([2, 3])
+    unchanged = copy.deepcopy(fitted).partial_fit(*task)
+    changed = copy.deepcopy(fitted).set_params(**{name: CHANGES[name]}).partial_fit(*task)
+    assert changed.model_.config.flat()[name] == CHANGES[name]
+    x = blobs([0, 1, 2, 3])[0]
+    same_units = all(
+        torch.equal(state, changed.model_.method.ledger.state[layer])
+        for layer, state in unchanged.model_.method.ledger.state.items()
+    )
+    assert not same_units or not np.array_equal(changed.predict_proba(x), unchanged.predict_proba(x))
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_a_setting_that_cannot_change_is_named(name: str, fitted: SpaceNetClassifier) -> None:
+    classifier = copy.deepcopy(fitted).set_params(**{name: FIXED[name]})
+    before = to_bytes(classifier.model_)
+    with pytest.raises(SettingsError, match=f"^{name}: "):
+        classifier.partial_fit(*blobs([2, 3]))
+    assert to_bytes(classifier.model_) == before
+    if name not in ("representation", "balance", "net", "rotations"):  # which do not go with these data at all
+        assert clone(classifier).fit(*blobs([2, 3])).classes_.tolist() == [2, 3]
+
+
+def test_what_rehearsal_keeps_cannot_change_either() -> None:
+    params: dict[str, Any] = {"method": "spacenet-rehearsal", "replay": "statistics", "replay_components": 2, **SMALL}
+    for name, value in {"replay": "samples", "replay_components": 3, "replay_directions": 2}.items():
+        classifier = SpaceNetClassifier(**params).fit(*blobs([0, 1])).set_params(**{name: value})
+        with pytest.raises(SettingsError, match=f"^{name}: cannot change"):
+            classifier.partial_fit(*blobs([2, 3]))
+
+
+def test_settings_may_be_left_to_the_estimator_again(fitted: SpaceNetClassifier) -> None:
+    x, y = blobs([2, 3], 200)
+    classifier = copy.deepcopy(fitted).set_params(epochs=None).partial_fit(x, y)
+    assert classifier.model_.config.training.epochs == epochs_for(400, 32) > 3
+    drawn = SpaceNetClassifier(**SMALL, random_state=None).fit(*blobs([0, 1]))
+    drawn.partial_fit(*blobs([2, 3]))
+    with pytest.raises(SettingsError, match="random_state: cannot change"):
+        drawn.set_params(random_state=0).partial_fit(*blobs([4, 5]))
+
+
+def test_a_full_network_grows_once_that_is_set() -> None:
+    full = SpaceNetClassifier(hidden=(12, 12), expected_tasks=1, epochs=1).partial_fit(*blobs([0, 1]))
+    with pytest.raises(SpaceFull):
+        full.partial_fit(*blobs([2, 3]))
+    full.set_params(expand="auto").partial_fit(*blobs([2, 3]))
+    assert full.tasks_ == [(0, 1), (2, 3)]
+
+
+# Errors
+
+
+def test_errors_speak_python() -> None:
+    full = SpaceNetClassifier(hidden=(12, 12), expected_tasks=1, epochs=1).partial_fit(*blobs([0, 1]))
+    with pytest.raises(SpaceFull) as caught:
+        full.partial_fit(*blobs([2, 3]))
+    assert "expand='auto'" in str(caught.value)
+    assert "--" not in str(caught.value)
+    assert "--expand" in caught.value.for_cli()
+    assert "expand='auto'" not in caught.value.for_cli()
+
+
+def test_errors_are_those_that_python_and_scikit_learn_expect(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = blobs([0, 1])
+    with pytest.raises(ValueError, match="epochs: 0 is out of range"):
+        SpaceNetClassifier(epochs=0).fit(x, y)
+    with pytest.raises(ValueError, match="shape") as caught:
+        SpaceNetClassifier(**SMALL).fit(x.reshape(-1, 2, 4), y).predict(x.reshape(-1, 2, 2, 2))
+    assert isinstance(caught.value, DataError)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
+        SpaceNetClassifier(epoch=1)
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    model = SpaceNetClassifier(**SMALL).fit(x, y).model_
+    with pytest.raises(ImportError, match="spacenet-cl"):
+        export_model(model, Path("never.onnx"), "onnx")
+
+
+def test_a_task_builds_one_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Method] = []
+    initialize = Method.__init__
+
+    def count(self: Method, *arguments: Any, **options: Any) -> None:
+        built.append(self)
+        initialize(self, *arguments, **options)
+
+    monkeypatch.setattr(Method, "__init__", count)
+    classifier = SpaceNetClassifier(**SMALL)
+    for number, labels in enumerate(([0, 1], [2, 3], [4, 5]), 1):
+        classifier.partial_fit(*blobs(labels))
+        assert len(built) == number
+    classifier.set_params(epochs=1).partial_fit(*blobs([6, 7]))
+    assert len(built) == 4
+
+
+# What people see of it
+
+
+def test_the_signature_names_every_setting_and_the_docstring_describes_it() -> None:
+    parameters = inspect.signature(SpaceNetClassifier).parameters
+    assert set(parameters) == set(SpaceNetClassifier().get_params())
+    assert {each.kind for each in parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    text = pydoc.render_doc(SpaceNetClassifier)
+    for name, parameter in setting_parameters().items():
+        assert f" {name} : " in text
+        assert parameter.doc[:30] in text, name
+    assert "epochs : int or None, default None" in text
+    assert 'optimizer : {"sgd", "adam"}, default \'sgd\'' in text
+    assert repr(SpaceNetClassifier()) == "SpaceNetClassifier()"
+    assert repr(SpaceNetClassifier(epochs=3)) == "SpaceNetClassifier(epochs=3)"

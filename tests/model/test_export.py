@@ -119,7 +119,7 @@ def test_networks_of_feature_maps(
 
 @BOTH
 @pytest.mark.parametrize("kind", DENSITY_CASES)
-def test_summaries_of_classes_are_exported_with_the_network(to: str, kind: str, tmp_path: Path) -> None:
+def test_class_statistics_are_exported_with_the_network(to: str, kind: str, tmp_path: Path) -> None:
     # Few features count little here, so that probabilities lie between 0 and 1 and there is something to compare.
     learned = density_model(kind, ["cat", "dog"], ["dog", "fox"], sharpness=0.01)
     exported = files.export_model(learned, tmp_path / "model", to)

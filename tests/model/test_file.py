@@ -26,7 +26,7 @@ def learned() -> Model:
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Model]:
-    """Models with summaries of classes, by what these are made on."""
+    """Models with class statistics, by their representation."""
     return {kind: density_model(kind) for kind in DENSITY_CASES}
 
 
@@ -109,7 +109,13 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
 
 CRAFTED: dict[str, tuple[Change, str]] = {
     "newer": (say("format", FORMAT + 1), "newer spacenet, in format 3"),
+    "older": (say("format", FORMAT - 1), "older spacenet, in format 1"),
     "no format": (say("format", "1"), "names no format"),
+    "no configuration": (say("config", []), "config"),
+    "a section that is none": (say("config.net", 3), r"\[net\] must be a section"),
+    "unknown section": (say("config.magic", {}), "magic"),
+    "a method without a name": (say("config.method.name", 3), "name must be text"),
+    "seed of another kind": (say("config.seed", "1"), "seed"),
     "unknown setting": (say("config.method.magic", 1), "magic"),
     "unknown method": (say("config.method.name", "magic"), "magic"),
     "method without a space": (say("config.method", {"name": "naive"}), "does not divide a network"),

@@ -74,7 +74,7 @@ def test_the_sizes() -> None:
 
 
 def test_what_is_kept_of_classes() -> None:
-    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with a variance."""
+    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with variances."""
     model = density_model("inputs")
     size = len(to_bytes(model))
     found = inspect_model(model, size)

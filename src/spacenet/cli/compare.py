@@ -51,7 +51,7 @@ def compare(arguments: list[str]) -> int:
     """Execute `spacenet compare …`."""
     selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
     options, engine, selection, settings = parse_stream_command(
-        CompareOptions, arguments, "compare", DESCRIPTION, ["stream_settings"], selection
+        CompareOptions, arguments, "compare", DESCRIPTION, ["stream"], selection
     )
     folder = options.out or Path("comparisons") / selection.stream
     try:

@@ -38,7 +38,7 @@ class ExportOptions:
 
 def export(arguments: list[str]) -> int:
     """Execute `spacenet export …`."""
-    options: ExportOptions = parse(ExportOptions, arguments, "export", DESCRIPTION)
+    options = parse(ExportOptions, arguments, "export", DESCRIPTION)
     source = options.model.expanduser()
     model = load_model(source)
     path = (options.out or source.with_suffix(FORMATS[options.to].suffix)).expanduser()

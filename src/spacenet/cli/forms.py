@@ -6,28 +6,30 @@ import typing
 from collections.abc import Sequence
 from dataclasses import make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import tyro
 from tyro.conf import arg
 
-from spacenet.config.settings import bounds_of, field_docs, field_types
+from spacenet.config.settings import bounds_of, check, field_docs, field_types
 
+T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
-def parse(kind: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
-    """Fill a form from the command line; --help and mistakes end the program."""
+def parse(kind: type[T], arguments: Sequence[str], command: str, description: str) -> T:
+    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program."""
+    options = kind(**vars(fill(form_type(kind), arguments, command, description)))
+    check(options)
+    return options
+
+
+def fill(form: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
+    """Fill a form from the command line, with `default` where nothing is given. Bounds are not checked."""
     extra = {} if default is None else {"default": default}
-    return tyro.cli(
-        form_type(kind) if dataclasses.is_dataclass(kind) and default is None else kind,
-        prog=f"spacenet {command}",
-        description=description,
-        args=list(arguments),
-        config=MARKERS,
-        **extra,
-    )
+    prog = f"spacenet {command}"
+    return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
 
 
 def form_type(kind: type, skip: Sequence[str] = ()) -> type:
@@ -61,7 +63,7 @@ def _strip(hint: Any) -> Any:
     """The type without bounds."""
     if typing.get_origin(hint) is Annotated:
         return _strip(typing.get_args(hint)[0])
-    if isinstance(hint, types.UnionType):
+    if _is_union(hint):
         first, *rest = map(_strip, typing.get_args(hint))
         for each in rest:
             first = first | each
@@ -71,9 +73,15 @@ def _strip(hint: Any) -> Any:
     return hint
 
 
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) in (types.UnionType, typing.Union)  # int | None, and Annotated[int, …] | None
+
+
 def _metavar(plain: Any) -> str | None:
     members = [each for each in typing.get_args(plain) if each is not types.NoneType]
-    if isinstance(plain, types.UnionType):
+    if _is_union(plain) and members == [bool]:
+        return "{True,False}"
+    if _is_union(plain):
         return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
     if typing.get_origin(plain) is tuple:
         return f"{METAVARS.get(members[0], 'VALUE')} …"

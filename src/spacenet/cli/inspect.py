@@ -29,7 +29,7 @@ class InspectOptions:
 
 def inspect(arguments: list[str]) -> int:
     """Execute `spacenet inspect …`."""
-    options: InspectOptions = parse(InspectOptions, arguments, "inspect", DESCRIPTION)
+    options = parse(InspectOptions, arguments, "inspect", DESCRIPTION)
     model = load_model(options.model)
     found = inspect_model(model, options.model.expanduser().stat().st_size)
     if options.json:

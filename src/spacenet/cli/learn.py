@@ -17,7 +17,6 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import parse
 from spacenet.cli.output import print_tables
-from spacenet.config.settings import check
 from spacenet.data.inputs import looks_scaled
 from spacenet.data.npy import read_arrays
 from spacenet.data.preprocessing import Array
@@ -45,6 +44,8 @@ class LearnOptions:
     """Write the new model here (default: replace the old one, in one move when it is complete)."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data, for this task only (default: what the model was made with)."""
+    expand: str | None = None
+    """Add units for this task: auto where it does not fit (default: what the model was made with)."""
     json: bool = False
     """Print the summary as JSON."""
     quiet: bool = False
@@ -62,14 +63,14 @@ class NewTask:
 
 def learn(arguments: list[str]) -> int:
     """Execute `spacenet learn …`."""
-    options: LearnOptions = parse(LearnOptions, arguments, "learn", DESCRIPTION)
-    check(options)
+    options = parse(LearnOptions, arguments, "learn", DESCRIPTION)
     out = _target(options)
     model = load_model(options.model)
     task = read_task(options.npz.expanduser(), model)
     before = model.classes, _connections(model)
     began, config = time.perf_counter(), model.config
-    changed = config if options.epochs is None else config.replace(epochs=options.epochs)
+    given = {"epochs": options.epochs, "expand": options.expand}
+    changed = config.replace(**{name: value for name, value in given.items() if value is not None})
     with _progress(options.quiet, len(model.tasks)) as (on_batch, on_epoch):
         model.learn(task.x, task.y, config=changed, on_batch=on_batch, on_epoch=on_epoch)
     model.config = config

@@ -11,7 +11,7 @@ import tyro
 from tyro.conf import arg
 
 from spacenet.api.settings import build_config
-from spacenet.cli.forms import form_type, parse
+from spacenet.cli.forms import fill, form_type
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import NetConfig, PreprocessingConfig
 from spacenet.config.run import RunConfig, read_toml
@@ -48,10 +48,22 @@ def guess_stream(arguments: Sequence[str], otherwise: str) -> str:
     """The stream whose defaults the help shows: a name that does not follow an option. The parser has the last word."""
     if peek(arguments, "npz"):
         return CUSTOM
-    for before, argument in zip(["", *arguments], arguments, strict=False):
+    place = find_stream(arguments)
+    return otherwise if place is None else arguments[place]
+
+
+def find_stream(arguments: Sequence[str]) -> int | None:
+    """The place of a stream's name that does not follow an option."""
+    for place, (before, argument) in enumerate(zip(["", *arguments], arguments, strict=False)):
         if argument in STREAMS and not before.startswith("--"):
-            return argument
-    return otherwise
+            return place
+    return None
+
+
+def stream_first(arguments: Sequence[str]) -> list[str]:
+    """The same with the stream in front: after an option with several values it would be taken for one of them."""
+    place = find_stream(arguments)
+    return list(arguments) if place is None else [arguments[place], *arguments[:place], *arguments[place + 1 :]]
 
 
 @dataclass(frozen=True)
@@ -90,8 +102,8 @@ class Selection:
 
 
 GROUPS: dict[str, tuple[type[Settings], Sequence[str]]] = {
-    "stream_settings": (StreamConfig, ("name",)),
-    "net_settings": (NetConfig, ("name",)),
+    "stream": (StreamConfig, ("name",)),
+    "network": (NetConfig, ("name",)),
     "training": (TrainingConfig, ()),
     "preprocessing": (PreprocessingConfig, ()),
 }
@@ -101,13 +113,13 @@ GROUPS: dict[str, tuple[type[Settings], Sequence[str]]] = {
 def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
     """For each group the form of its flags, with the configuration as defaults."""
     values = {
-        "stream_settings": config.stream,
-        "net_settings": config.model.net,
+        "stream": config.stream,
+        "network": config.model.net,
         "training": config.model.training,
         "preprocessing": config.model.preprocessing,
-        "method_settings": config.model.method_settings,
+        "method": config.model.method_settings,
     }
-    kinds = {**GROUPS, "method_settings": (type(config.model.method_settings), ())}
+    kinds = {**GROUPS, "method": (type(config.model.method_settings), ())}
     found = {}
     for name in groups:
         kind, skip = kinds[name]
@@ -124,10 +136,13 @@ def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[s
             value = getattr(getattr(filled, group), field.name)
             if value != getattr(default, field.name):
                 given[field.name] = value.resolve() if isinstance(value, Path) else value
-    folder = os.environ.get(DATA_VARIABLE)
-    if "stream_settings" in defaults and folder and "data_dir" not in given:
-        given["data_dir"] = Path(folder).resolve()
     return given
+
+
+def environment_settings() -> dict[str, Any]:
+    """Settings from the environment; a run records them, so that it can be resumed without it."""
+    folder = os.environ.get(DATA_VARIABLE)
+    return {"data_dir": Path(folder).resolve()} if folder else {}
 
 
 def parse_stream_command(
@@ -144,20 +159,23 @@ def parse_stream_command(
     Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
     one, the command line is parsed again with that.
     """
+    arguments = stream_first(arguments)
     while True:
         default = selection.config(settings)
         forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
         own = form_type(kind)
-        form = make_dataclass("Form", [("own", own), *((name, each) for name, (each, _) in forms.items())])
+        form = make_dataclass("Form", [("main", own), *((name, each) for name, (each, _) in forms.items())])
         known = {field.name for field in dataclasses.fields(own)}
         start = {"stream": selection.stream, "method": selection.method, "seed": default.model.seed}
         empty = form(own(**{n: v for n, v in start.items() if n in known}), *(value for _, value in forms.values()))
-        filled: Any = parse(form, arguments, command, description, empty)
-        stream = CUSTOM if filled.stream_settings.npz is not None else filled.own.stream
+        filled = fill(form, arguments, command, description, empty)
+        stream = CUSTOM if filled.stream.npz is not None else filled.main.stream
         if stream == selection.stream:
             break
         selection = dataclasses.replace(selection, stream=stream)
-    options = kind(**vars(filled.own))
+    options = kind(**vars(filled.main))
     check(options)
     given = given_settings(filled, {name: forms[name] for name in groups})
+    if getattr(options, "resume", None) is None:
+        given = {**environment_settings(), **given}
     return options, EngineConfig(**vars(filled.engine)), selection, given

@@ -14,13 +14,13 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.cli.forms import parse
-from spacenet.config.settings import check
 from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
-from spacenet.model.predictions import Format, Writer, predict_chunk, printable
+from spacenet.model.predictions import Format, Writer, predict_chunk
 from spacenet.utils.files import atomic_write
+from spacenet.utils.text import printable
 
 log = logging.getLogger("spacenet")
 DESCRIPTION = "Predict the class of inputs: one line for each, with the class and its probability."
@@ -48,8 +48,7 @@ class PredictOptions:
 
 def predict(arguments: list[str]) -> int:
     """Execute `spacenet predict …`."""
-    options: PredictOptions = parse(PredictOptions, arguments, "predict", DESCRIPTION)
-    check(options)
+    options = parse(PredictOptions, arguments, "predict", DESCRIPTION)
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)

@@ -37,7 +37,7 @@ class ReportOptions:
 
 def report(arguments: list[str]) -> int:
     """Execute `spacenet report …`."""
-    options: ReportOptions = parse(ReportOptions, arguments, "report", DESCRIPTION)
+    options = parse(ReportOptions, arguments, "report", DESCRIPTION)
     if not options.folders:
         raise SettingsError("give the folder of a run: spacenet report DIR")
     path = (options.out or default_page_path(options.folders)).expanduser()

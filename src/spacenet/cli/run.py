@@ -20,7 +20,7 @@ DESCRIPTION = (
     "Learn a stream of tasks, one after another, and measure what is remembered. "
     "Defaults are the stream's preset for the method; --method NAME --help shows that method's own settings."
 )
-GROUPS = ("stream_settings", "net_settings", "training", "preprocessing", "method_settings")
+GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
 
 @dataclass(frozen=True)

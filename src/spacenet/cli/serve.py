@@ -16,7 +16,6 @@ from annotated_types import Ge, Gt, Le
 from tyro.conf import arg
 
 from spacenet.cli.forms import parse
-from spacenet.config.settings import check
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 
@@ -45,9 +44,8 @@ class ServeOptions:
 
 
 def serve(arguments: list[str]) -> int:
-    """Carry out `spacenet serve …`."""
-    options: ServeOptions = parse(ServeOptions, arguments, "serve", DESCRIPTION)
-    check(options)
+    """Execute `spacenet serve …`."""
+    options = parse(ServeOptions, arguments, "serve", DESCRIPTION)
     uvicorn = require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
@@ -58,7 +56,7 @@ def serve(arguments: list[str]) -> int:
     store = Store(options.model)
     threads = options.threads or min(MOST_THREADS, os.cpu_count() or 1)
     with (
-        closing(_listen(options.host, options.port)) as listener,
+        closing(open_listener(options.host, options.port)) as listener,
         ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
         closing(TrainingJob(store)) if options.allow_learn else nullcontext() as learning,
     ):
@@ -73,7 +71,8 @@ def serve(arguments: list[str]) -> int:
     return 0
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections there."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         opened = socket.create_server(address[:2], family=family, backlog=BACKLOG)

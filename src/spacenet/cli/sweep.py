@@ -49,7 +49,7 @@ def sweep(arguments: list[str]) -> int:
         arguments,
         "sweep",
         DESCRIPTION,
-        ["stream_settings"],
+        ["stream"],
         selection,
         {"validation": api.VALIDATION},
     )

@@ -86,13 +86,15 @@ class LineLogger(Callback):
 
     def on_epoch_end(self, epoch: Epoch) -> None:
         now = time.monotonic()
-        if now - self._last < self._pause:
+        # Where a model learns one more task, no line about the task follows, so its last epoch is never skipped.
+        last = not self._epochs and epoch.epoch + 1 == epoch.epochs
+        if now - self._last < self._pause and not last:
             return
         self._last = now
         share = (epoch.epoch + 1) / epoch.epochs
         left = self._seconds_left(now, self._epochs_done(epoch.task, share)) if self._epochs else None
         remaining = f"  about {_time(left)} left" if left is not None else ""
-        self.write(epoch_line(epoch, self.tasks or None) + remaining)
+        self.write(epoch.describe(self.tasks) + remaining)
 
     def _epochs_done(self, task: int, share: float) -> float:
         """Epochs of all tasks that are over when this share of a task is done."""
@@ -162,7 +164,7 @@ class ProgressBar(LineLogger):
             self._progress.update(self._bar, completed=done, total=total)
 
     def on_epoch_end(self, epoch: Epoch) -> None:
-        self._progress.update(self._bar, description=epoch_line(epoch, self.tasks or None), refresh=True)
+        self._progress.update(self._bar, description=epoch.describe(self.tasks), refresh=True)
 
     def on_task_end(self, record: Record) -> None:
         super().on_task_end(record)
@@ -182,15 +184,6 @@ def default_callbacks(progress: bool = True) -> list[Callback]:
 
     console = Console(stderr=True)
     return [ProgressBar(console) if console.is_terminal or console.is_jupyter else LineLogger()]
-
-
-def epoch_line(epoch: Epoch, tasks: int | None = None) -> str:
-    """One line about an epoch."""
-    of_tasks = f"/{tasks}" if tasks else ""
-    return (
-        f"task {epoch.task + 1}{of_tasks}  epoch {epoch.epoch + 1}/{epoch.epochs}  loss {epoch.loss:.4f}  "
-        f"training accuracy {epoch.accuracy:.1f} %"
-    )
 
 
 def task_line(record: Record, tasks: int) -> str:

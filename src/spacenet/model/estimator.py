@@ -4,10 +4,7 @@ Its parameters are the settings of `ModelConfig`, by their own names: they are d
 their bounds and texts, and nowhere else.
 """
 
-import dataclasses
 import inspect
-import math
-from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,48 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spacenet.config.model import SECTIONS, ModelConfig, settings_type
-from spacenet.config.presets import ESTIMATOR_PRESET
-from spacenet.config.settings import field_docs
+from spacenet.config.model import ModelConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
-from spacenet.model.model import Model, model_method
+from spacenet.model.model import Model, fixed_setting_error, model_method
+from spacenet.model.parameters import automatic_settings, setting_parameters
 from spacenet.training.loop import Epoch
-
-METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
-STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
-EXCLUDED = ("devices", "name")
-"""Settings of a run that a model does not have."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Parameter:
-    """One of the estimator's parameters that is a setting."""
-
-    section: str
-    default: Any
-    doc: str
-    methods: tuple[str, ...] = ()
-    """The methods that have it; empty for all."""
-
-
-@cache
-def setting_parameters() -> dict[str, Parameter]:
-    """All settings that the estimator takes, by name."""
-    found: dict[str, Parameter] = {}
-    kinds: list[tuple[str, str, type]] = [("", section, kind) for section, kind in SECTIONS.items()]
-    kinds += [(method, "method", settings_type(method)) for method in METHODS]
-    for method, section, kind in kinds:
-        docs = field_docs(kind)
-        for field in dataclasses.fields(kind):
-            if field.name in EXCLUDED:
-                continue
-            before = found.get(field.name)
-            default = ESTIMATOR_PRESET.get(field.name, field.default)
-            methods = (*(before.methods if before else ()), *([method] if method else []))
-            found[field.name] = Parameter(section, default, docs.get(field.name, ""), methods)
-    return found
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
@@ -86,52 +48,56 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         x, labels = validate_data(self, X, y, reset=anew, allow_nd=True, dtype="numeric")
         check_classification_targets(labels)
         model = self._new_model(x) if anew else self.model_
-        config = None if anew else self._changed_config(model.config)
+        config = None if anew else self._changed_config(x)
         model.learn(x, labels, config=config, on_epoch=_print_epoch if self.verbose else _no_progress)
         self.model_ = model
+        self._learned_params = self._plain_params()
         return self
 
     def _new_model(self, x: Array) -> Model:
         """A model for samples of this shape that has learned nothing."""
         model_method(self.method)
-        net = ("small-cnn" if x.ndim == 4 else "mlp") if self.net == "auto" else self.net
-        values = self._settings()
-        automatic = {
-            "epochs": epochs_for(len(x), int(values.get("batch_size", ESTIMATOR_PRESET["batch_size"]))),
-            "learning_rate": 0.02 if net == "mlp" else 0.1,
-            "phantom_classes": 8 if net == "mlp" else 0,
-        }
-        values = {**automatic, **values}
+        net, values = self._net_name(x.shape[1:]), self._settings()
+        values = {**automatic_settings(len(x), values["batch_size"], net), **values}
         sections: dict[str, dict[str, Any]] = {"net": {"name": net}, "method": {"name": self.method}}
         for name, value in values.items():
             sections.setdefault(setting_parameters()[name].section, {})[name] = value
         config = ModelConfig.from_plain({**sections, "seed": _seed(self.random_state)})
         return Model(config, tuple(x.shape[1:]))
 
+    def _net_name(self, input_shape: tuple[int, ...]) -> str:
+        return str(("small-cnn" if len(input_shape) == 3 else "mlp") if self.net == "auto" else self.net)
+
+    def _plain_params(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in self.get_params().items()}
+
     def _settings(self) -> dict[str, Any]:
         """The settings that are given (not None), as plain values; those of other methods must be at their default."""
         values = {}
         for name, parameter in setting_parameters().items():
             value = getattr(self, name)
-            if parameter.methods and self.method not in parameter.methods:
-                if not _same(value, parameter.default):
+            if not parameter.belongs_to(self.method):
+                if _plain(value) != _plain(parameter.default):
                     raise SettingsError(f"{self.method} has no such setting; {parameter.methods[0]} has", setting=name)
-            elif value is not None:
+            elif value is not None or not parameter.optional:
                 values[name] = _plain(value)
         return values
 
-    def _changed_config(self, config: ModelConfig) -> ModelConfig:
-        """The configuration of a fitted model with what `set_params` has changed since."""
-        plain, seed = config.to_plain(), config.seed
-        if isinstance(self.random_state, (int, np.integer)) and self.random_state != seed:
-            raise SettingsError("cannot change after the first task is learned", setting="random_state")
-        sections = {name: dict(plain[name]) for name in ("method", *SECTIONS)}
-        sections["method"]["name"] = self.method
-        if self.net != "auto":
-            sections["net"]["name"] = self.net
-        for name, value in self._settings().items():
-            sections[setting_parameters()[name].section][name] = value
-        return ModelConfig.from_plain({**sections, "seed": seed})
+    def _changed_config(self, x: Array) -> ModelConfig:
+        """The configuration of the fitted model with what `set_params` has changed since the last task."""
+        config, before, now = self.model_.config, self._learned_params, self._plain_params()
+        changed = [name for name, value in now.items() if value != before[name]]
+        for name in ("method", "random_state"):
+            if name in changed:
+                raise fixed_setting_error(name)
+        if self._net_name(self.model_.input_shape) != config.net.name:
+            raise fixed_setting_error("net")
+        known, given = setting_parameters(), self._settings()
+        automatic = automatic_settings(len(x), given["batch_size"], config.net.name)
+        sections = config.to_plain()
+        for name in (name for name in changed if name in known):
+            sections[known[name].section] |= {name: given.get(name, automatic.get(name))}
+        return ModelConfig.from_plain(sections)
 
     # Predicting
 
@@ -210,18 +176,14 @@ def load(path: str | Path) -> SpaceNetClassifier:
     model = load_model(Path(path))
     config, known = model.config, setting_parameters()
     given = {name: value for name, value in config.flat().items() if name in known}
-    others = {name: p.default for name, p in known.items() if p.methods and config.method not in p.methods}
+    others = {name: p.default for name, p in known.items() if not p.belongs_to(config.method)}
     classifier = SpaceNetClassifier(
         **{**given, **others}, method=config.method, net=config.net.name, random_state=config.seed
     )
     classifier.model_ = model
     classifier.n_features_in_ = model.input_shape[0]
+    classifier._learned_params = classifier._plain_params()
     return classifier
-
-
-def epochs_for(samples: int, batch_size: int) -> int:
-    """Epochs that make about `STEPS` steps: few samples need more of them, many need not all be seen so often."""
-    return min(max(STEPS // max(1, math.ceil(samples / max(1, batch_size))), MIN_EPOCHS), MAX_EPOCHS)
 
 
 def _seed(state: Any) -> int:
@@ -238,15 +200,11 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _same(a: Any, b: Any) -> bool:
-    return bool(_plain(a) == _plain(b))
-
-
 def _no_progress(epoch: Epoch) -> None: ...
 
 
 def _print_epoch(epoch: Epoch) -> None:
-    print(epoch, flush=True)
+    print(epoch.describe(), flush=True)
 
 
 def _document() -> None:
@@ -257,8 +215,7 @@ def _document() -> None:
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in own.items()]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     SpaceNetClassifier.__init__.__signature__ = inspect.Signature([itself, *parameters])  # type: ignore[attr-defined]
-    lines = [f"{name} : default {p.default!r}\n        {p.doc}" for name, p in settings.items()]
-    SpaceNetClassifier.__doc__ = DOC.replace("SETTINGS", "\n    ".join(lines))
+    SpaceNetClassifier.__doc__ = DOC.replace("SETTINGS", "\n    ".join(p.describe(n) for n, p in settings.items()))
 
 
 DOC = """A classifier that learns new classes one task after another, in a network of fixed size and without old data.

@@ -203,21 +203,31 @@ class Model:
         return self.method.space_left(len(self.tasks[-1]) if self.tasks else 2)
 
 
-FIXED_SETTINGS = ("representation", "components", "directions", "balance")
-"""Settings of the method that decide what has been kept of the classes learned so far."""
+FIXED_SETTINGS = (
+    *("representation", "components", "directions", "balance", "replay", "replay_components", "replay_directions"),
+    *("first_epochs", "first_selected", "first_reserved", "first_connections"),
+)
+"""Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""
 
 
 def check_change(old: ModelConfig, new: ModelConfig) -> None:
     """Raise `SettingsError` for a setting that cannot change once a task is learned."""
-    fixed = [name for name in ("method", "net", "seed") if getattr(old, name) != getattr(new, name)]
-    for name in PreprocessingConfig.__dataclass_fields__:
-        if getattr(old.preprocessing, name) != getattr(new.preprocessing, name):
-            fixed.append(name)
-    if old.method == new.method:
-        before, after = old.method_settings, new.method_settings
-        fixed += [name for name in FIXED_SETTINGS if getattr(before, name, None) != getattr(after, name, None)]
-    if fixed:
-        raise SettingsError("cannot change after the first task is learned; fit a new model instead", setting=fixed[0])
+    if old.method != new.method:
+        raise fixed_setting_error("method")
+    if old.seed != new.seed:
+        raise fixed_setting_error("seed")
+    if old.net.name != new.net.name:
+        raise fixed_setting_error("net")
+    before, after = old.flat(), new.flat()
+    for name in ("hidden", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
+        if before.get(name) != after.get(name):
+            raise fixed_setting_error(name)
+    if {before["rotations"], after["rotations"]} == {"none", "first"}:  # too late for the first task
+        raise fixed_setting_error("rotations")
+
+
+def fixed_setting_error(setting: str) -> SettingsError:
+    return SettingsError("cannot change after the first task is learned; fit a new model instead", setting=setting)
 
 
 def preprocessing_spec(config: PreprocessingConfig, x: Array) -> NormalizationSpec:

@@ -14,6 +14,7 @@ from spacenet.data.inputs import Chunk
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
+from spacenet.utils.text import printable
 
 Format = Literal["text", "csv", "jsonl"]
 WIDEST = 40
@@ -53,12 +54,6 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
     right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
     parts = (slice(first, first + MAX_SAMPLES) for first in range(0, len(x), MAX_SAMPLES))
     return 100 * sum(int((model.predict_proba(x[part]).argmax(1) == right[part]).sum()) for part in parts) / len(x)
-
-
-def printable(text: object) -> str:
-    """A label or a name of a file on one line, without anything that could steer a terminal."""
-    plain = str(text)
-    return plain if plain.isprintable() else plain.encode("unicode_escape").decode("ascii")
 
 
 class Writer:

@@ -29,6 +29,14 @@ class Epoch:
     accuracy: float
     """Accuracy on the training samples while they were being learned, in percent."""
 
+    def describe(self, tasks: int | None = None) -> str:
+        """One line about the epoch; `tasks` is the number of all tasks, where it is known."""
+        of_tasks = f"/{tasks}" if tasks else ""
+        return (
+            f"task {self.task + 1}{of_tasks}  epoch {self.epoch + 1}/{self.epochs}  loss {self.loss:.4f}  "
+            f"training accuracy {self.accuracy:.1f} %"
+        )
+
 
 @dataclass(frozen=True)
 class Position:
