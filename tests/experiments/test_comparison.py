@@ -1,68 +1,75 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from spacenet.experiments.batch import Outcome
 
+from spacenet.config.presets import preset_config
+from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.comparison import chosen_methods, configs, prepare, rows, settings_file
-from spacenet.methods import METHODS, method_names
+from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.comparison import check_comparable, compare_outcomes, comparison_configs
+from spacenet.experiments.jobs import Job, Outcome
+from spacenet.experiments.run import RunData
 
 
-def metrics(method: str, **over: Any) -> dict[str, Any]:
+def data(method: str, seed: int = 0, config: RunConfig | None = None, **over: Any) -> RunData:
     plain = {"acc": 50.0, "bwt": -10.0, "parameters": 7, "extra_bytes": 0, "images_kept": 0, "units_added": 0}
-    return {"method": method, "seconds": 2.0, "task_incremental": {"acc": 90.0}, **plain, **over}
+    facts = {"stream": "split-digits", "evaluated_on": "test set", "seconds": 2.0, "task_il_acc": 90.0}
+    wanted = config or preset_config("split-digits", method)
+    return RunData(wanted.with_seed(seed), {**facts, **plain, **over}, Analysis())
 
 
-def test_methods_are_named_or_all() -> None:
-    assert chosen_methods(" naive, spacenet,naive") == ["naive", "spacenet"]
-    assert chosen_methods("all") == method_names()
-    assert next(iter(METHODS)) == "naive"
-    with pytest.raises(SettingsError, match="there is no 'nothing'"):
-        chosen_methods("naive,nothing")
-    with pytest.raises(SettingsError, match="none are named"):
-        chosen_methods(",")
+def outcome(run: RunData, error: RunError | None = None) -> Outcome:
+    return Outcome(Job(run.config), run, error)
 
 
-def test_a_file_holds_settings_for_all_and_for_one(tmp_path: Path) -> None:
-    file = tmp_path / "all.toml"
-    file.write_text("[training]\nepochs = 3\n[methods.spacenet.options]\nsilent_outputs = 1\n")
-    made = configs("split-digits", ["naive", "spacenet"], settings_file(file), {"data": {"validation": 0.2}})
-    assert [config.training.epochs for config in made.values()] == [3, 3]
-    assert vars(made["spacenet"].options)["phantom_classes"] == 1
-    assert made["naive"].data.validation == 0.2
-    file.write_text("[options]\nx = 1\n")
-    with pytest.raises(SettingsError, match=r"write \[methods.NAME.options\]"):
-        settings_file(file)
-
-
-def test_runs_that_are_there_are_taken_and_others_not_mixed_in(tmp_path: Path) -> None:
-    one = configs("split-digits", ["naive"], {}, {})
-    first, _ = prepare(one, range(2), tmp_path)
-    assert list(first.values()) == ["naive seed 0", "naive seed 1"]
-    assert prepare(one, range(3), tmp_path)[0].items() > first.items()
-    moved = configs("split-digits", ["naive"], {}, {"data": {"data_dir": str(tmp_path)}})
-    assert prepare(moved, range(2), tmp_path)[0] == first
-    other = configs("split-digits", ["naive"], {}, {"training": {"epochs": 1}})
-    with pytest.raises(RunError, match=r"other settings \(training.epochs\)"):
-        prepare(other, range(1), tmp_path)
-
-
-def test_a_method_that_cannot_take_part_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    settings = {"methods": {"spacenet": {"options": {"selected": [999]}}}}
-    labels, refused = prepare(configs("split-digits", ["naive", "spacenet"], settings, {}), [0], tmp_path)
-    assert list(labels.values()) == ["naive seed 0"]
-    assert len(refused) == 1
-    assert refused[0].startswith("spacenet: selected: 999 units")
-    assert not (tmp_path / "spacenet").exists()
+def test_settings_are_for_all_methods_or_for_one() -> None:
+    settings = {"training": {"epochs": 3}, "methods": {"spacenet": {"method": {"phantom_classes": 1}}}}
+    made = comparison_configs("split-digits", ["naive", "spacenet"], settings, {"stream": {"validation": 0.2}})
+    assert [config.model.training.epochs for config in made.values()] == [3, 3]
+    assert vars(made["spacenet"].model.method_settings)["phantom_classes"] == 1
+    assert made["naive"].stream.validation == 0.2
+    with pytest.raises(SettingsError, match=r"write \[methods.NAME.method\]"):
+        comparison_configs("split-digits", ["naive"], {"method": {"x": 1}}, {})
+    with pytest.raises(SettingsError, match="unknown method 'nothing'"):
+        comparison_configs("split-digits", ["nothing"], {}, {})
 
 
 def test_rows_are_means_over_seeds_in_the_methods_order() -> None:
-    runs = [metrics("spacenet", acc=70.0), metrics("spacenet", acc=74.0), metrics("naive", seconds=4.0)]
-    outcomes = [Outcome(Path(str(number)), run) for number, run in enumerate(runs)]
-    outcomes.append(Outcome(Path("failed"), metrics("joint"), "stopped in the middle", 1))
-    naive, spacenet = rows(outcomes)
-    assert (naive.method, naive.times, naive.seeds) == ("naive", 1.0, 1)
-    assert (spacenet.acc.mean, spacenet.times, spacenet.strategy) == (72.0, 0.5, "Architectural")
-    assert spacenet.acc.sd == pytest.approx(2.8284, abs=1e-3)
-    assert rows(outcomes[:2])[0].times is None
+    runs = [data("spacenet", 1, acc=74.0), data("spacenet", 0, acc=70.0), data("naive", seconds=4.0)]
+    outcomes = [outcome(run) for run in runs]
+    outcomes.append(outcome(data("joint"), RunError("stopped in the middle")))
+    found = compare_outcomes(outcomes)
+    naive, spacenet = found.rows
+    assert (naive.method, naive.relative_time, naive.seeds) == ("naive", 1.0, 1)
+    assert (spacenet.acc.mean, spacenet.relative_time, spacenet.strategy) == (72.0, 0.5, "Architectural")
+    assert spacenet.acc.std == pytest.approx(2.8284, abs=1e-3)
+    assert naive.acc.std == 0.0
+    assert [run.config.model.seed for run in found.runs["spacenet"]] == [0, 1]
+    assert found.seeds == [0, 1]
+    assert (found.stream, found.evaluated_on) == ("split-digits", "test set")
+    assert [str(failure) for failure in found.failures] == ["joint seed 0: stopped in the middle"]
+    assert compare_outcomes(outcomes[:2]).rows[0].relative_time is None
+
+
+def test_a_comparison_of_nothing_but_failures() -> None:
+    job = Job(preset_config("split-digits", "naive"))
+    found = compare_outcomes([Outcome(job, error=RunError("diverged")), Outcome(job)])
+    assert (list(found.rows), found.labels, found.seeds) == ([], [], [])
+    assert [failure.reason for failure in found.failures] == ["diverged", "not finished"]
+
+
+def test_runs_that_do_not_belong_together_are_not_compared() -> None:
+    plain = preset_config("split-digits", "naive")
+    longer = preset_config("split-digits", "naive", {"training": {"epochs": 99}})
+    elsewhere = preset_config("split-digits", "ewc", {"stream": {"tasks": "0,1"}})
+    moved = replace(plain, stream=replace(plain.stream, data_dir=Path("there")))
+    check_comparable([data("naive"), data("naive", 1, moved), data("spacenet")])
+    for second, message in (
+        (data("ewc", 0, elsewhere), "ewc seed 0 and naive seed 0 are runs on different streams"),
+        (data("naive", 1, longer), "naive seed 1 and naive seed 0 are naive with different settings"),
+        (data("naive"), "naive with the same seed"),
+    ):
+        with pytest.raises(RunError, match=message):
+            check_comparable([data("naive"), second])

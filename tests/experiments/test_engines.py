@@ -13,13 +13,13 @@ from typing import Any
 
 import psutil
 import pytest
-from spacenet.experiments.batch import execute_all
-from spacenet.experiments.seeds import create_folders
 
+from spacenet.config.engine import EngineConfig
 from spacenet.errors import SettingsError
-from spacenet.experiments.engines import TRIES, EngineConfig, WorkersDied, run_parallel
+from spacenet.experiments.engines import TRIES, WorkersDied, run_parallel
+from spacenet.experiments.jobs import execute_all
 from spacenet.experiments.run import STATE
-from tests.experiments.support import config, outcome
+from tests.experiments.support import config, outcome, seed_jobs
 
 RAY_HEAD = """
 import ray, sys
@@ -79,16 +79,16 @@ def test_results_are_the_same_though_a_worker_is_killed(
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0123456789abcdef0123456789abcdef")
     wanted = config(tmp_path, training={"epochs": 20})
-    alone, parallel = (create_folders(wanted, range(2), tmp_path / name) for name in ("alone", "spread"))
-    list(execute_all(alone, EngineConfig(workers=1)))
+    alone, parallel = ([tmp_path / name / f"seed-{seed}" for seed in range(2)] for name in ("alone", "parallel"))
+    list(execute_all(seed_jobs(wanted, range(2), tmp_path / "alone"), EngineConfig(workers=1)))
     killed: list[int] = []
     with cluster() as (engine, pids):
         assassin = threading.Thread(target=kill_one, args=(parallel, pids, killed))
         assassin.start()
-        outcomes = list(execute_all(parallel, engine))
+        outcomes = list(execute_all(seed_jobs(wanted, range(2), tmp_path / "parallel"), engine))
         assassin.join()
     assert len(killed) == 1
-    assert sorted(o.folder for o in outcomes) == parallel
+    assert sorted(str(o.job.folder) for o in outcomes) == list(map(str, parallel))
     assert [o.error for o in outcomes] == [None, None]
     assert [outcome(folder) for folder in parallel] == [outcome(folder) for folder in alone]
 
@@ -110,9 +110,9 @@ def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"workers": 0}, "workers: 0 is too small"),
-        ({"address": "tcp://there:1"}, "name its kind with --engine"),
-        ({"engine": "dask"}, "where is the dask cluster"),
+        ({"workers": 0}, r"workers: 0 is out of range \(1 or more\)"),
+        ({"address": "tcp://there:1"}, "address: tcp://there:1 is the address of a cluster; set engine to dask or ray"),
+        ({"engine": "dask"}, "address: the address of the dask cluster is missing"),
     ],
 )
 def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> None:
@@ -130,5 +130,5 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(SettingsError, match=r"engine: this needs distributed.*spacenet\[dask\]"):
+    with pytest.raises(SettingsError, match=r"engine needs distributed.*spacenet-cl\[dask\]"):
         list(run_parallel(dies, [0], EngineConfig("dask", "tcp://127.0.0.1:9")))

@@ -1,33 +1,43 @@
 """Several processes that share every batch. Started for real, over gloo, so these tests take some seconds."""
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
-from spacenet.experiments.batch import execute
 
-from spacenet.config.presets import preset
+from spacenet.config.model import PreprocessingConfig
+from spacenet.config.presets import preset_config
 from spacenet.config.training import TrainingConfig
-from spacenet.errors import SettingsError
-from spacenet.experiments import launch as module
+from spacenet.data.stream import Stream
+from spacenet.errors import MissingExtraError, SettingsError
+from spacenet.experiments.jobs import Job, execute
 from spacenet.experiments.launch import launch
-from spacenet.experiments.run import create_folder
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task
 from spacenet.utils.files import load_tensors, save_tensors
-from tests.nets.test_convolutions import images, tiny_cnn
 
+SHAPE = (3, 8, 8)
 TRAINING = TrainingConfig(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
+
+
+def images(tasks: int = 2, per_class: int = 12) -> Stream:
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(2 * tasks), per_class)
+    x = (rng.normal(size=(2 * tasks, *SHAPE))[y] + 0.5 * rng.normal(size=(len(y), *SHAPE))).astype(np.float32)
+    return Stream.from_arrays(x, y, x, y).with_preprocessing(PreprocessingConfig(centering=0.0))
 
 
 def learn_and_save(hardware: Hardware, folder: Path) -> float:
     """In each process: learn two tasks with a network that has batch norm, keep the ledger in a file of its own."""
     torch.set_num_threads(1)
     settings = SpaceNet.Settings(selected=(8, 8, 10, 10, 20), reserved=(2,), connections=(0.1,), rewire_fraction=0.5)
-    method = SpaceNet(tiny_cnn(), settings, seed=0)
+    method = SpaceNet(build_small_cnn(SHAPE, (12, 12, 14, 14, 30)), settings, seed=0)
     losses: list[float] = []
-    for task in images(2):
+    for task in images():
         learn_task(
             method,
             task,
@@ -51,13 +61,13 @@ def test_all_processes_end_with_the_same_ledger_bit_for_bit(tmp_path: Path) -> N
 
 
 def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
-    over = {"data": {"tasks": "0,1/2,3"}, "training": {"epochs": 10, "devices": 2, "device": "cpu"}}
-    create_folder(preset("split-digits", "spacenet", over), tmp_path / "run")
-    outcome = execute(tmp_path / "run")
+    over = {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 10, "devices": 2, "device": "cpu"}}
+    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run"))
     assert outcome.error is None
-    assert outcome.metrics is not None
-    assert outcome.metrics["hardware"].startswith("2 × CPU")
-    assert outcome.metrics["acc"] > 60
+    assert outcome.data is not None
+    assert outcome.data.metrics["hardware"].startswith("2 × CPU")
+    assert outcome.data.metrics["acc"] > 60
+    assert outcome.data.model is not None
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "analysis.safetensors",
         "config.toml",
@@ -68,10 +78,10 @@ def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
 
 
 def test_without_fabric_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "lightning_fabric", None)
-    monkeypatch.setitem(__import__("sys").modules, "lightning", None)
-    with pytest.raises(SettingsError, match=r"spacenet\[distributed\]"):
-        module._fabric()
+    for name in [name for name in sys.modules if name.startswith("lightning")] + ["lightning_fabric", "lightning"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=r"spacenet-cl\[distributed\]"):
+        launch(TRAINING, learn_and_save)
 
 
 def test_more_devices_than_samples_in_a_batch() -> None:

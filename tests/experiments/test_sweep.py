@@ -3,13 +3,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spacenet.experiments.batch import Outcome, execute_all
 
+from spacenet.config.engine import EngineConfig
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.engines import EngineConfig
-from spacenet.experiments.run import load_config
-from spacenet.experiments.sweep import Search, Sweep
+from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.jobs import Job, Outcome, execute_all
+from spacenet.experiments.run import RunData, load_run
+from spacenet.experiments.sweep import Search, Sweep, SweepSpec
 from spacenet.methods.naive import Naive
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
@@ -19,34 +20,38 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of i
 def search_space(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = {"training.learning_rate": Uniform(0.01, 1.0, log=True), "net.hidden": Choice(([3], [5]))}
     chosen["training.batch_size"] = Uniform(4, 8, integer=True)
-    monkeypatch.setattr(Naive, "ranges", chosen)
+    monkeypatch.setattr(Naive, "search_space", chosen)
 
 
-def search(folder: Path, kind: Search = "random", seeds: int = 1, seed: int = 0) -> Sweep:
-    return Sweep(folder, {"data": {"validation": 0.2}}, "split-digits", "naive", kind, seed, seeds)
+def search(folder: Path | None, kind: Search = "random", seeds: int = 1, seed: int = 0) -> Sweep:
+    base: dict[str, Any] = {"stream": {"validation": 0.2}}
+    return Sweep(SweepSpec("split-digits", "naive", base, kind, seed, seeds), folder)
 
 
-def scored(folders: Sequence[Path]) -> Iterator[Outcome]:
+def scored(jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Stands in for runs: the larger the step, the better; each seed adds one."""
-    for folder in folders:
-        config = load_config(folder)
-        yield Outcome(folder, {"acc": config.training.learning_rate + config.seed})
+    for job in jobs:
+        model = job.config.model
+        yield Outcome(job, RunData(job.config, {"acc": model.training.learning_rate + model.seed}, Analysis()))
 
 
-def test_values_lie_in_the_ranges_and_the_best_is_found(tmp_path: Path) -> None:
-    sweep = search(tmp_path)
+@pytest.mark.parametrize("kept", [True, False])
+def test_values_lie_in_the_ranges_and_the_best_is_found(tmp_path: Path, kept: bool) -> None:
+    sweep = search(tmp_path / "search" if kept else None)
     trials = list(sweep.run(8, 3, scored))
     assert [trial.number for trial in trials] == list(range(8))
     assert len({trial.values["training.learning_rate"] for trial in trials}) == 8
     for trial in trials:
-        config = sweep.config(trial.values)
-        assert 0.01 <= config.training.learning_rate <= 1.0
-        assert config.net.hidden in ((3,), (5,))
-        assert config.training.batch_size in range(4, 9)
-        assert config.data.validation == 0.2
+        config = sweep.spec.config(trial.values)
+        assert 0.01 <= config.model.training.learning_rate <= 1.0
+        assert config.model.net.hidden in ((3,), (5,))
+        assert config.model.training.batch_size in range(4, 9)
+        assert config.stream.validation == 0.2
     best = sweep.best()
     assert best is not None
     assert best.score == max(trial.score or 0 for trial in trials)
+    assert sweep.spec.config(best.values, stream={"validation": 0.0}).stream.validation == 0.0
+    assert [path.name for path in tmp_path.iterdir()] == (["search"] if kept else [])
 
 
 def test_random_search_does_not_depend_on_how_many_run_at_once(tmp_path: Path) -> None:
@@ -59,8 +64,8 @@ def test_random_search_does_not_depend_on_how_many_run_at_once(tmp_path: Path) -
 def test_it_goes_on_where_it_stopped_half_finished_trials_first(tmp_path: Path) -> None:
     whole = [t.values for t in search(tmp_path / "whole").run(5, 2, scored)]
 
-    def interrupted(folders: Sequence[Path]) -> Iterator[Outcome]:
-        yield from scored(folders[:1])
+    def interrupted(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        yield from scored(jobs[:1])
         raise KeyboardInterrupt
 
     for _ in range(2):
@@ -78,8 +83,8 @@ def test_the_score_is_the_mean_over_seeds_and_failures_have_none(tmp_path: Path)
     (trial,) = search(tmp_path / "two", seeds=2).run(1, 1, scored)
     assert trial.score == pytest.approx(trial.values["training.learning_rate"] + 0.5)
 
-    def failing(folders: Sequence[Path]) -> Iterator[Outcome]:
-        yield from (Outcome(folder, None, "diverged", 2) for folder in folders)
+    def failing(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        yield from (Outcome(job, error=RunError("diverged")) for job in jobs)
 
     sweep = search(tmp_path / "bad")
     assert [t.score for t in sweep.run(2, 1, failing)] == [None, None]
@@ -96,15 +101,23 @@ def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
         search(tmp_path, "tpe")
 
 
-def test_a_method_without_ranges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Naive, "ranges", {})
-    with pytest.raises(SettingsError, match="naive declares no ranges"):
+def test_a_method_without_a_search_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Naive, "search_space", {})
+    with pytest.raises(SettingsError, match="naive declares no search space"):
         search(tmp_path)
 
 
 def test_real_runs_are_scored_on_held_out_data(tmp_path: Path) -> None:
-    base: dict[str, Any] = {"data": {"validation": 0.3}, "training": {"epochs": 1}}
-    sweep = Sweep(tmp_path, base, "split-digits", "naive", "random", 0)
-    (trial,) = sweep.run(1, 1, lambda folders: execute_all(folders, EngineConfig(workers=1)))
+    base: dict[str, Any] = {"stream": {"validation": 0.3}, "training": {"epochs": 1}}
+    sweep = Sweep(SweepSpec("split-digits", "naive", base), tmp_path)
+    (trial,) = sweep.run(1, 1, lambda jobs: execute_all(jobs, EngineConfig(workers=1)))
+    assert load_run(tmp_path / "trial-0" / "seed-0").metrics["evaluated_on"] == "held-out training data"
     assert trial.score is not None
     assert 0 < trial.score < 100
+
+
+def test_settings_that_cannot_work_fail_and_the_search_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Naive, "search_space", {"training.epochs": Choice((0, 1))})
+    trials = list(search(tmp_path).run(6, 2, scored))
+    assert {trial.values["training.epochs"] for trial in trials if trial.score is None} == {0}
+    assert {trial.values["training.epochs"] for trial in trials if trial.score is not None} == {1}

@@ -71,7 +71,7 @@ class Analysis:
         memory = method.class_memory(input_shape)
         if memory is None:
             return
-        tests = _subset(tests)
+        tests = evenly_spaced(tests)
         x = torch.cat([test.x for test in tests])
         found = []
         for directions in truncation_steps(memory.directions):
@@ -115,7 +115,7 @@ def truncation_steps(directions: int) -> list[int]:
     return [0, *powers[-(MAX_STEPS - 2) :], directions]
 
 
-def _subset(tests: Sequence[Samples]) -> list[Samples]:
+def evenly_spaced(tests: Sequence[Samples]) -> list[Samples]:
     """All test samples, or if there are very many, an evenly spaced part of each task's."""
     if sum(map(len, tests)) <= MANY_SAMPLES:
         return list(tests)

@@ -142,15 +142,15 @@ class ProgressBar(LineLogger):
         console = console or Console(stderr=True)
         super().__init__(lambda line: console.print(line, highlight=False))
         columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        self._progress = Progress(*columns, TextColumn("left"), console=console, transient=True)
-        self._bar = self._progress.add_task("", total=None)
+        self.progress = Progress(*columns, TextColumn("left"), console=console, transient=True)
+        self._bar = self.progress.add_task("", total=None)
         self._shown = 0.0
 
     def on_run_begin(self, start: RunStart) -> None:
         super().on_run_begin(start)
         completed = sum(self._epochs[: start.tasks_done])
-        self._progress.update(self._bar, total=sum(self._epochs), completed=completed, description="task")
-        self._progress.start()
+        self.progress.update(self._bar, total=sum(self._epochs), completed=completed, description="task")
+        self.progress.start()
 
     def on_batch_end(self, task: int, done: int, total: int) -> None:
         now = time.monotonic()
@@ -158,22 +158,22 @@ class ProgressBar(LineLogger):
             return
         self._shown = now
         if self._epochs:
-            self._progress.update(self._bar, completed=self._epochs_done(task, done / total))
+            self.progress.update(self._bar, completed=self._epochs_done(task, done / total))
         else:  # a single task of a model that learns on
-            self._progress.start()
-            self._progress.update(self._bar, completed=done, total=total)
+            self.progress.start()
+            self.progress.update(self._bar, completed=done, total=total)
 
     def on_epoch_end(self, epoch: Epoch) -> None:
-        self._progress.update(self._bar, description=epoch.describe(self.tasks), refresh=True)
+        self.progress.update(self._bar, description=epoch.describe(self.tasks), refresh=True)
 
     def on_task_end(self, record: Record) -> None:
         super().on_task_end(record)
-        self._progress.update(self._bar, completed=sum(self._epochs[: len(record.matrix)]))
+        self.progress.update(self._bar, completed=sum(self._epochs[: len(record.matrix)]))
 
     def on_run_end(self, metrics: dict[str, Any]) -> None: ...
 
     def close(self) -> None:
-        self._progress.stop()
+        self.progress.stop()
 
 
 def default_callbacks(progress: bool = True) -> list[Callback]:

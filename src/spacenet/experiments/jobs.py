@@ -64,7 +64,7 @@ def check_folder(job: Job) -> None:
     """Raise `RunError` if the job's folder holds a run with other settings, or on other tasks."""
     if job.folder is None or not (job.folder / CONFIG).is_file():
         return
-    old, new = (dataclasses.asdict(config) for config in (load_config(job.folder), job.config))
+    old, new = (config.to_plain() for config in (load_config(job.folder), job.config))
     differing = [name for name in _differences(old, new) if name not in IGNORED]
     if differing:
         raise RunError(
@@ -79,13 +79,8 @@ def check_folder(job: Job) -> None:
 def _differences(old: object, new: object, name: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         keys = dict.fromkeys((*old, *new))
-        return [
-            found
-            for key in keys
-            for found in _differences(
-                old.get(key), new.get(key), f"{name}.{key}".removeprefix(".").removeprefix("model.")
-            )
-        ]
+        places = {key: f"{name}.{key}" if name else key for key in keys}
+        return [found for key in keys for found in _differences(old.get(key), new.get(key), places[key])]
     return [] if old == new else [name]
 
 

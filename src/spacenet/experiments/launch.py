@@ -6,6 +6,7 @@ writes.
 """
 
 import dataclasses
+import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -41,10 +42,19 @@ def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments
 
 
 class _Sealed:
-    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses."""
+    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses.
+
+    It is handed over by value: tensors in shared memory are gone once the process that made them has ended.
+    """
 
     def __init__(self, content: Any) -> None:
         self.content = content
+
+    def __getstate__(self) -> bytes:
+        return pickle.dumps(self.content)
+
+    def __setstate__(self, state: bytes) -> None:
+        self.content = pickle.loads(state)
 
 
 def _in_process(
