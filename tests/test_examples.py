@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import spacenet
 from spacenet.data.fetch import DATA_VARIABLE
@@ -21,3 +22,18 @@ def test_clothes(tmp_path: Path) -> None:
     assert done.stdout.count("Right answers") == 4
     assert len(spacenet.load(model).classes_) == 10
     assert float(done.stdout.rsplit("together ", 1)[1].split(" %")[0]) > 35
+
+
+def test_own_data(tmp_path: Path) -> None:
+    for number, name in enumerate(("bird", "cat", "dog")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for shade in range(10):
+            image = Image.new("RGB", (20, 16), (80 * number, 10 * shade, 0))
+            image.save(tmp_path / "photos" / name / f"{shade}.png")
+    page = tmp_path / "page.html"
+    options = ["--size", "8", "--classes-per-task", "1", "--epochs", "1", "--out", str(page)]
+    command = [sys.executable, str(EXAMPLES / "own_data.py"), str(tmp_path / "photos"), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert "3 tasks, 3 classes, 24 training and 6 test samples of shape 3×8×8" in done.stdout
+    assert "spacenet-density" in done.stdout
+    assert "<html" in page.read_text(encoding="utf-8")
