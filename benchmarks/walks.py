@@ -1,21 +1,30 @@
-"""Through how many files one training step goes: `python -m benchmarks.walks`, from the repository's root.
+"""Through how many files a training step and a `partial_fit` go: `python -m benchmarks.walks`.
 
-A reader who follows a step opens these files; fewer are better.
+A reader who follows one of them opens these files; fewer are better. It also counts how often a run builds its stream,
+reads TOML and builds methods.
 """
 
 import sys
+import tempfile
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 
 import spacenet
+from spacenet.cli.main import main as command
 from spacenet.config.model import NetConfig
+from spacenet.config.run import read_toml
 from spacenet.config.training import TrainingConfig
+from spacenet.data.streams import build_stream
 from spacenet.data.task import Samples, Task
 from spacenet.methods import get_method
+from spacenet.methods.base import Method
 from spacenet.nets import build_net
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import make_optimizer, make_step
@@ -80,13 +89,42 @@ def trace_cnn_step() -> list[str]:
     return trace_files(lambda: step(second))
 
 
-def main() -> int:
-    """Print what was found."""
-    walk = trace_cnn_step()
+def count_run() -> dict[str, int]:
+    """How often `spacenet run` builds its stream, reads TOML and builds a method."""
+    counted = {"stream built": build_stream, "TOML read": read_toml, "methods built": Method.__init__}
+    return {name: count_calls(function, _short_run) for name, function in counted.items()}
+
+
+def _short_run() -> None:
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        options = ["--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--json", "--no-report"]
+        command(["run", "split-digits", *options, "--out", f"{folder}/run"])
+
+
+def trace_partial_fit() -> tuple[list[str], int]:
+    """The files of a second `partial_fit`, and how many methods it builds."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 8)), np.arange(40) % 2
+    classifier = spacenet.SpaceNetClassifier(epochs=1).partial_fit(x, y)
+    walk = trace_files(lambda: classifier.partial_fit(x, y + 2))
+    return walk, count_calls(Method.__init__, lambda: classifier.partial_fit(x, y + 4))
+
+
+def _show(title: str, walk: list[str]) -> None:
     files = list(dict.fromkeys(walk))
-    print(f"One step of spacenet on small-cnn: {len(files)} files, entered {len(walk)} times")
+    print(f"{title}: {len(files)} files, entered {len(walk)} times")
     for file in files:
         print(f"  {file} ({walk.count(file)})")
+
+
+def main() -> int:
+    """Print what was found."""
+    _show("One step of spacenet on small-cnn", trace_cnn_step())
+    walk, built = trace_partial_fit()
+    _show("A second partial_fit", walk)
+    print(f"Methods built by it: {built}")
+    for name, count in count_run().items():
+        print(f"spacenet run, {name}: {count}")
     return 0
 
 

@@ -1,4 +1,4 @@
-from benchmarks.walks import count_calls, trace_cnn_step, trace_files
+from benchmarks.walks import count_calls, count_run, trace_cnn_step, trace_files, trace_partial_fit
 from spacenet.nets.mlp import build_mlp
 from spacenet.nets.shapes import image_shape
 from spacenet.nets.small_cnn import build_small_cnn
@@ -19,3 +19,11 @@ def test_a_cnn_step_passes_through_five_files() -> None:
     assert walk[0] == "training/step.py"
     assert "space/workspace.py" in walk
     assert len(set(walk)) <= 5
+
+
+def test_a_run_prepares_once_and_reads_no_settings_back() -> None:
+    assert count_run() == {"stream built": 1, "TOML read": 0, "methods built": 1}
+
+
+def test_partial_fit_builds_one_method() -> None:
+    assert trace_partial_fit()[1] == 1
