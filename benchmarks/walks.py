@@ -91,7 +91,11 @@ def trace_cnn_step() -> list[str]:
 
 def count_run() -> dict[str, int]:
     """How often `spacenet run` builds its stream, reads TOML and builds a method."""
-    counted = {"stream built": build_stream, "TOML read": read_toml, "methods built": Method.__init__}
+    counted: dict[str, Callable[..., object]] = {
+        "stream built": build_stream,
+        "TOML read": read_toml,
+        "methods built": Method.__init__,
+    }
     return {name: count_calls(function, _short_run) for name, function in counted.items()}
 
 
