@@ -28,11 +28,11 @@ def test_a_comparison_leaves_tables_of_every_kind(
     assert max(len(line) for line in shown.splitlines() if "Runs and tables" not in line) <= 80
     facts = json.loads((tmp_path / "out" / "comparison.json").read_text())
     assert [row["method"] for row in facts["rows"]] == ["naive", "spacenet"]
-    assert facts["rows"][0]["times"] == 1.0
+    assert facts["rows"][0]["relative_time"] == 1.0
     with (tmp_path / "out" / "comparison.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert float(lines[1]["acc"]) == facts["rows"][1]["acc"]["mean"]
-    assert "| Architectural | spacenet |" in (tmp_path / "out" / "comparison.md").read_text()
+    assert "| spacenet | Architectural |" in (tmp_path / "out" / "comparison.md").read_text()
 
 
 def test_finished_runs_are_not_repeated(

@@ -23,7 +23,7 @@ def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(x), balanced.predict_proba(x))
     assert not np.allclose(plain.predict_proba(x), balanced.predict_proba(x))
     export_model(balanced, tmp_path / "network.pt2", "torch")
-    answer, facts = FORMATS["torch"].opened(tmp_path / "network.pt2")
+    answer, facts = FORMATS["torch"].load(tmp_path / "network.pt2")
     np.testing.assert_allclose(answer(x), balanced.predict_proba(x), atol=1e-5)
     assert json.loads(facts["tasks"]) == 2
 

@@ -42,7 +42,7 @@ def animals() -> Model:
 
 
 def answers(path: Path, to: str, x: Array) -> Array:
-    return files.FORMATS[to].opened(path)[0](x)
+    return files.FORMATS[to].load(path)[0](x)
 
 
 def samples(count: int, *shape: int) -> Array:
@@ -59,7 +59,7 @@ def test_the_file_answers_like_the_model_at_any_batch_size(to: str, tmp_path: Pa
     assert all(0 < layer.packed < 30 for layer in exported.layers)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert str(Path(files.__file__).parent).encode() not in (tmp_path / "model").read_bytes()
-    answer, facts = files.FORMATS[to].opened(tmp_path / "model")
+    answer, facts = files.FORMATS[to].load(tmp_path / "model")
     assert {name: json.loads(fact) for name, fact in facts.items()} == {
         "classes": ["cat", "dog", "fox"],
         "input_shape": [8],
@@ -86,7 +86,7 @@ def test_unused_units_are_not_in_the_file(tmp_path: Path) -> None:
 
 def test_labels_stay_what_they_are(tmp_path: Path) -> None:
     files.export_model(model([True, False], [2, 3], ["wörd", "2"]), tmp_path / "model", "torch")
-    _, facts = files.FORMATS["torch"].opened(tmp_path / "model")
+    _, facts = files.FORMATS["torch"].load(tmp_path / "model")
     assert json.dumps(json.loads(facts["classes"])) == json.dumps([False, True, 2, 3, "2", "wörd"])
 
 
@@ -123,7 +123,7 @@ def test_class_statistics_are_exported_with_the_network(to: str, kind: str, tmp_
     # Few features count little here, so that probabilities lie between 0 and 1 and there is something to compare.
     learned = density_model(kind, ["cat", "dog"], ["dog", "fox"], sharpness=0.01)
     exported = files.export_model(learned, tmp_path / "model", to)
-    assert exported.max_difference < files.MOST_APART
+    assert exported.max_difference < files.MAX_DIFFERENCE
     assert [layer.packed for layer in exported.layers] == [
         len(learned.method.pack().units[layer.name]) for layer in exported.layers
     ]
@@ -143,13 +143,13 @@ def test_a_network_that_counts_nothing_is_not_in_the_file(tmp_path: Path) -> Non
 def test_what_rounding_does_to_large_scores_is_no_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Densities of many features are large numbers; with few digits behind the point their probabilities move."""
     for learned, taken in ((model(), False), (density_model("inputs", sharpness=100.0), True)):
-        opened = files.FORMATS["torch"].opened
+        opened = files.FORMATS["torch"].load
 
         def a_little_off(path: Path, learned: Model = learned, opened: Any = opened) -> Any:
             return lambda x: learned.predict_proba(x) + 3e-4, opened(path)[1]
 
         with monkeypatch.context() as patch:
-            patch.setattr(files.FORMATS["torch"], "opened", a_little_off)
+            patch.setattr(files.FORMATS["torch"], "load", a_little_off)
             if taken:
                 assert files.export_model(learned, tmp_path / "model", "torch").max_difference == pytest.approx(3e-4)
             else:

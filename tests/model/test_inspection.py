@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ def connections(*rows: tuple[int, int, int], kernel: tuple[int, ...] = ()) -> Co
 
 def by_hand() -> Model:
     """Three inputs, layers of 5 and 3 units, two tasks: the classes a and b, then b and 7."""
-    space = {"selected": (1,), "reserved": (1,), "connections": (1.0,)}
+    space: dict[str, Any] = {"selected": (1,), "reserved": (1,), "connections": (1.0,)}
     model = Model(model_config(net=NetConfig(hidden=(5, 3)), seed=5, **space), (3,))
     model.normalization = Normalization(1 / 255, torch.tensor([0.5, 0.5, 0.5]), torch.tensor(0.25))
     model.tasks = [("a", "b"), ("b", 7)]

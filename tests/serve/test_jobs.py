@@ -106,7 +106,7 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
             command = [sys.executable, "-S", "-c", f"import sys; folder = sys.argv[1]; {script}", str(folder)]
             return Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
-        monkeypatch.setattr(TrainingJob, "_process", process)
+        monkeypatch.setattr(TrainingJob, "start_process", process)
         with service(tmp_path, learns=True) as it:
             it.post("/learn", content=npz(x=TASK[0], y=TASK[1]), headers=NPZ)
             job = _ended(it)

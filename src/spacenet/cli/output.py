@@ -27,7 +27,7 @@ def write_report(result: Any, folder: Path, *, silent: bool) -> None:
         line = f"The report is in {result.report(folder / PAGE)}"
     except SpacenetError as error:
         line = f"No report was written: {error.for_cli()}"
-    except Exception as error:  # a fault of ours must not look as if the run had failed
+    except Exception as error:  # a bug in the report must not look as if the run had failed
         log.debug("report", exc_info=True)
         line = f"No report was written: {type(error).__name__}: {error} (an unexpected error)"
     if not silent:

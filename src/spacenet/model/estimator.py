@@ -134,7 +134,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     # Files
 
     def save(self, path: str | Path) -> None:
-        """Write the model to a file, as a whole or not at all. `spacenet.load` reads it, and it can learn on."""
+        """Write the model to a file, as a whole or not at all; `spacenet.load` reads it."""
         check_is_fitted(self, "model_")
         save_model(Path(path), self.model_)
 
@@ -151,7 +151,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
 
 def load(path: str | Path) -> SpaceNetClassifier:
-    """Load the classifier in a model file: one that was saved, or that a run left. It can go on learning.
+    """Load the classifier in a model file: one that was saved, or the one of a run. It can learn more tasks.
 
     All its parameters are those that the model was made with, so that ``clone(load(path))`` makes the same model again.
 

@@ -1,7 +1,7 @@
 """A model's packed network in a file that is used without spacenet: as ONNX, or for torch alone.
 
 Raw samples go in, as 32-bit numbers; probabilities come out, a column for each of the model's classes. What was written
-is loaded and compared with the model before it gets its name, so there is no file that computes something else.
+is loaded and compared with the model before the file gets its name.
 """
 
 import io
@@ -29,17 +29,17 @@ from spacenet.space.pack import Pack
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import atomic_write
 
-MOST_APART = 1e-4
-"""By how much a probability of the file may differ from the model's where scores are small."""
+MAX_DIFFERENCE = 1e-4
+"""How much a probability of the file may differ from the model's where scores are small."""
 ROUNDING = 1e-6
-"""The part of a score of 32 bits that rounding may take; a probability moves by no more than its score does."""
+"""The relative rounding error of 32-bit scores; a probability changes by no more than its score does."""
 CHECKED_BATCHES = (1, 37)
-SPREAD = 3.0
-"""Inputs of the check lie within so many standard deviations around the mean of the first task."""
+CHECKED_RANGE = 3.0
+"""Inputs of the check lie within this many standard deviations of the first task's mean."""
 OPSET = 18
-INPUT, OUTPUT, FACTS = "input", "probabilities", "spacenet.json"
-Facts = dict[str, str]
-"""What the file says about itself, each as a JSON text."""
+INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
+Metadata = dict[str, str]
+"""What the file holds besides the network: classes, input_shape, tasks, spacenet; each as a JSON text."""
 
 
 class PackedNetwork(nn.Module):
@@ -103,11 +103,11 @@ class Format(ABC):
         """Raise `SettingsError` if a library is missing."""
 
     @abstractmethod
-    def content(self, program: ExportedProgram, facts: Facts) -> bytes: ...
+    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes: ...
 
     @abstractmethod
-    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
-        """The function that the file computes, and what it says about itself."""
+    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
+        """The function that the file computes, and its metadata."""
 
 
 class TorchFormat(Format):
@@ -115,18 +115,18 @@ class TorchFormat(Format):
 
     suffix = ".pt2"
 
-    def content(self, program: ExportedProgram, facts: Facts) -> bytes:
+    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
         for node in program.graph.nodes:
             node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
         file = io.BytesIO()
-        torch.export.save(program, file, extra_files={FACTS: json.dumps(facts)})
+        torch.export.save(program, file, extra_files={METADATA: json.dumps(metadata)})
         return file.getvalue()
 
-    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
-        facts = {FACTS: ""}
+    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
+        metadata = {METADATA: ""}
         with path.open("rb") as file:
-            module = torch.export.load(file, extra_files=facts).module()
-        return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(facts[FACTS])
+            module = torch.export.load(file, extra_files=metadata).module()
+        return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(metadata[METADATA])
 
 
 class OnnxFormat(Format):
@@ -138,7 +138,7 @@ class OnnxFormat(Format):
         for library in ("onnx", "onnxscript", "onnxruntime"):
             require_extra("to onnx", "export", library)
 
-    def content(self, program: ExportedProgram, facts: Facts) -> bytes:
+    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
         written = torch.onnx.export(
             program, dynamo=True, input_names=[INPUT], output_names=[OUTPUT], opset_version=OPSET, verbose=False
         )
@@ -150,10 +150,10 @@ class OnnxFormat(Format):
         for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
             part.ClearField("metadata_props")  # names files of the machine that it was written on
         graph.ClearField("value_info")
-        require_extra("to onnx", "export", "onnx").helper.set_model_props(model, facts)
+        require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
         return bytes(model.SerializeToString())
 
-    def opened(self, path: Path) -> tuple[Callable[[Array], Array], Facts]:
+    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
         runtime = require_extra("to onnx", "export", "onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
@@ -171,14 +171,14 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     form = FORMATS[to]
     form.check_libraries()
     if model.normalization is None:
-        raise DataError("the model has learned nothing yet, there is nothing to export")
-    packed, facts = model.method.pack(), _facts(model)
+        raise DataError("the model has not learned anything yet, there is nothing to export")
+    packed, metadata = model.method.pack(), _metadata(model)
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
         with atomic_write(path) as beside, _quiet():
-            content = form.content(_program(network, model.input_shape), facts)
+            content = form.content(_program(network, model.input_shape), metadata)
             beside.write_bytes(content)
-            apart = _check(model, form, beside, facts)
+            difference = _check(model, form, beside, metadata)
     except OSError as error:
         raise SpacenetError(f"{path}: cannot be written ({error.strerror or error})") from error
     except SpacenetError:
@@ -192,53 +192,53 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
         PackedLayer(p.name, len(packed.units[p.name]), model.method.ledger.size(p.name))
         for p in model.method.blueprint.hidden
     )
-    return Exported(path, to, len(content), apart, tuple(layers), tuple(model.classes))
+    return Exported(path, to, len(content), difference, tuple(layers), tuple(model.classes))
 
 
-def _facts(model: Model) -> Facts:
-    facts = {
+def _metadata(model: Model) -> Metadata:
+    values = {
         "classes": model.classes,
         "input_shape": model.input_shape,
         "tasks": len(model.tasks),
         "spacenet": __version__,
     }
-    return {name: json.dumps(fact) for name, fact in facts.items()}
+    return {name: json.dumps(value) for name, value in values.items()}
 
 
 def _program(network: PackedNetwork, shape: tuple[int, ...]) -> ExportedProgram:
     """The network's operations, for any number of samples."""
-    samples = torch.zeros(2, *shape)  # with one sample torch would take it that there is always one
+    samples = torch.zeros(2, *shape)  # with one sample torch would assume that there is always one
     return torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
 
 
-def _check(model: Model, form: Format, path: Path, facts: Facts) -> float:
+def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
     """The largest difference between the file's probabilities and the model's."""
-    answer, read = form.opened(path)
-    if read != facts:
-        raise SpacenetError("what was written lost its labels; nothing was exported")
+    predict, read = form.load(path)
+    if read != metadata:
+        raise SpacenetError("the labels are missing in the written file; nothing was exported")
     worst = 0.0
     for x in _inputs(model):
-        found, expected = answer(x), model.predict_proba(x)
+        found, expected = predict(x), model.predict_proba(x)
         if found.shape != expected.shape:
-            raise SpacenetError(f"what was written answers {found.shape} instead of {expected.shape}")
-        apart = float(np.abs(found - expected).max())
-        allowed = max(MOST_APART, ROUNDING * float(model.scores(x).abs().max()))
-        if not apart <= allowed:  # also where it is no number
+            raise SpacenetError(f"the written file returns the shape {found.shape} instead of {expected.shape}")
+        difference = float(np.abs(found - expected).max())
+        allowed = max(MAX_DIFFERENCE, ROUNDING * float(model.scores(x).abs().max()))
+        if not difference <= allowed:  # also where it is NaN
             raise SpacenetError(
-                f"what was written computes something else: probabilities differ by up to {apart:.2g} "
+                f"the written file computes something else: probabilities differ by up to {difference:.2g} "
                 f"(at most {allowed:.2g} is rounding); nothing was exported"
             )
-        worst = max(worst, apart)
+        worst = max(worst, difference)
     return worst
 
 
 def _inputs(model: Model) -> Iterator[Array]:
-    """Raw samples as in the training data, at each batch size of the check, and empty ones."""
+    """Raw samples as in the training data, at each batch size of the check, and zeros."""
     normalization = model.normalization
     assert normalization is not None
     rng = np.random.default_rng(0)
     for count in CHECKED_BATCHES:
-        each = rng.uniform(-SPREAD, SPREAD, (count, *model.input_shape))
+        each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *model.input_shape))
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)
@@ -246,7 +246,7 @@ def _inputs(model: Model) -> Iterator[Array]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the exporters say about themselves."""
+    """Silence the messages of the exporters."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

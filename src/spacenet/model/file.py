@@ -30,7 +30,7 @@ def save_model(path: Path, model: Model) -> None:
 
 
 def load_model(path: Path) -> Model:
-    """Read a model file. It is checked as if anyone could have written it."""
+    """Read a model file. Its content is not trusted: everything is checked."""
     path = Path(path).expanduser()
     try:
         return from_bytes(_content(path))

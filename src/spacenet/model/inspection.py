@@ -56,14 +56,14 @@ class FileSizes:
     packed: int
     """What predicts: the small dense network, and what the method computes beside it."""
     ledger: int
-    """What is needed to go on learning."""
+    """What is needed to learn more tasks."""
     dense: int
-    """The weights of the whole network, were they all there."""
+    """All weights of the network if it were dense."""
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """All that there is to say about a model."""
+    """Everything that `spacenet inspect` shows of a model."""
 
     method: str
     seed: int
@@ -84,7 +84,7 @@ class Inspection:
     weights: int
     """Numbers: more than connections where these are kernels."""
     tasks_left: int | None
-    """More tasks like the last one; None where the method cannot go on without the old data."""
+    """More tasks like the last one; None where the method needs all old data to continue."""
     class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
     sizes: FileSizes
@@ -96,7 +96,7 @@ class Inspection:
 
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
-    """Look into a model whose file has so many bytes."""
+    """The figures of a model; `file_bytes` is the size of its file."""
     config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
     connections = sum(map(len, ledger.connections.values()))
     output = blueprint.output.name
@@ -126,7 +126,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
 
 
 def describe_normalization(model: Model) -> str:
-    """What is done to raw values, in words."""
+    """The normalization of raw values in words."""
     made = model.normalization
     if made is None:
         return "not fitted yet"
@@ -184,7 +184,7 @@ def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
 
 
 def _measured(metrics: dict[str, Any]) -> dict[str, Any]:
-    """What a run measured, if the file says so; it is only trusted to be what it should be after a look."""
+    """What a run measured, if the file holds it. Values of other types are ignored: files are not trusted."""
     numbers = {name: metrics[name] for name in FIGURES if isinstance(metrics.get(name), (int, float))}
     after, stream, part = (metrics.get(name) for name in ("tasks_learned", "stream", "evaluated_on"))
     named = [text for text in (stream, part) if isinstance(text, str)]

@@ -1,6 +1,6 @@
 """A model: a network that has learned some tasks, and all that is needed to use it and to learn more.
 
-It takes raw inputs, as the user has them, and answers with the user's labels. The estimator, the commands and the
+It takes raw inputs, as the user has them, and predicts the user's labels. The estimator, the commands and the
 service are ways to use it.
 """
 

@@ -18,7 +18,7 @@ from spacenet.utils.text import printable
 
 Format = Literal["text", "csv", "jsonl"]
 WIDEST = 40
-"""Columns for a label, up to which labels line up."""
+"""Labels up to this length are aligned."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
 
 
 def accuracy(model: Model, x: Array, y: Array) -> float:
-    """How many of these labels the model gives, in percent. A label that it does not know counts as not given."""
+    """The accuracy in percent. Samples with a label that the model does not know count as wrong."""
     place = {(type(label), label): number for number, label in enumerate(model.classes)}
     right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
     parts = (slice(first, first + MAX_SAMPLES) for first in range(0, len(x), MAX_SAMPLES))
@@ -57,7 +57,7 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
 
 
 class Writer:
-    """Turns answers into lines of one format; `several` says whether there are several inputs to tell apart."""
+    """Turns predictions into lines of one format; with `several` inputs, each line names its input."""
 
     def __init__(self, form: Format, model: Model, top: int, several: bool) -> None:
         self.form, self.several = form, several
@@ -65,14 +65,14 @@ class Writer:
         self._label_width = min(WIDEST, max(len(printable(label)) for label in model.classes))
 
     def heading(self) -> str:
-        """What stands before all answers."""
+        """The line before all predictions."""
         if self.form != "csv":
             return ""
         numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
         return _csv_lines([["input", "row", *(f"{word}{n}" for n in numbers for word in ("label", "probability"))]])
 
     def lines(self, several: Sequence[Prediction]) -> str:
-        """A chunk's answers."""
+        """The predictions of a chunk."""
         if self.form == "csv":
             return _csv_lines([_csv_row(prediction) for prediction in several])
         if self.form == "jsonl":

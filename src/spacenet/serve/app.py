@@ -20,7 +20,7 @@ from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
-ABOUT = "A spacenet model: ask it for the class of inputs, and, where that is allowed, let it learn new classes."
+ABOUT = "A spacenet model: predict the class of inputs and, where that is allowed, learn new classes."
 NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 MAX_TOP = 10**6
 Result = TypeVar("Result")
@@ -51,7 +51,7 @@ class Handlers:
         learning, kind = self.learning, _kind(request)
         if learning is None:
             raise RequestError(403, NO_LEARNING)
-        learning.check_free()  # before anything is sent in vain
+        learning.check_free()  # before the body is received
         async with self.bodies.read(request) as body:
             return await self.in_thread(lambda: self._learn(learning, body, kind))
 
@@ -108,7 +108,7 @@ def _add(
 ) -> None:
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb == "POST":
-        responses["4XX"] = {"model": messages.Problem, "description": "Refused, with the reason."}
+        responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
     app.add_api_route(
         path,
         function,
@@ -158,16 +158,16 @@ async def _handle_error(request: Request, error: Exception) -> Response:
         case RequestError():
             return _respond({"error": error.reason}, error.status)
         case HTTPException():
-            there = "there are GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
+            there = "choose from GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
             return _respond(
                 {"error": f"{error.detail}: {request.method} {request.url.path}; {there}"}, error.status_code
             )
         case ClientDisconnect():
-            return _respond({"error": "the client has left"}, 400)
+            return _respond({"error": "the client disconnected"}, 400)
         case _:
             return _respond({"error": str(error)}, 422)
 
 
 async def _handle_fault(request: Request, error: Exception) -> Response:
-    """A fault of ours: the server writes it to its log."""
-    return _respond({"error": "the service failed at this request; its log says why"}, 500)
+    """A bug: the server writes it to its log."""
+    return _respond({"error": "the request failed; the log of the service says why"}, 500)

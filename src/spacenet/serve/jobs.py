@@ -66,7 +66,7 @@ class TrainingJob:
             folder = Path(tempfile.mkdtemp(prefix=self._prefix(), dir=self.store.path.parent))
             np.savez(folder / "data.npz", x=x, y=y)
             signature = self.store.signature()
-            self.process = self._process(folder)
+            self.process = self.start_process(folder)
         except OSError as error:
             self._end(folder, f"the worker process could not be started ({error.strerror or error})")
             raise RequestError(503, self.job.error or "") from error
@@ -85,7 +85,8 @@ class TrainingJob:
     def _prefix(self) -> str:
         return f".{self.store.path.name}.learning-"
 
-    def _process(self, folder: Path) -> Process:
+    def start_process(self, folder: Path) -> Process:
+        """Start the worker that learns the data in a folder."""
         files = map(str, (self.store.path, folder / "data.npz", folder / "new.safetensors"))
         # -P: what lies in the current folder must not be taken for a library. A session of its own: Ctrl-C is for us.
         return subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the service is asked and what it answers, in the form that its description (/openapi.json) shows."""
+"""Requests and responses of the service, as its description (/openapi.json) shows them."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,16 +10,16 @@ INPUTS = "Samples as they were when the model was learned: raw values, nested as
 
 
 class Request(BaseModel):
-    """A request's JSON body: what is misspelt is an error, and no text is taken for a number."""
+    """A request's JSON body. Unknown names are errors, and texts are not converted to numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class PredictRequest(Request):
-    """Inputs to name the class of."""
+    """Inputs to classify."""
 
     inputs: Annotated[list[Any], Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0]]])]
-    top: Annotated[int, Field(ge=1, description="How many of the likeliest classes to name for each input.")] = 1
+    top: Annotated[int, Field(ge=1, description="How many of the most probable classes to return for each input.")] = 1
 
 
 class LearnRequest(Request):
@@ -34,7 +34,7 @@ class LearnRequest(Request):
 
 
 class Prediction(BaseModel):
-    """A class, and how likely it is."""
+    """A class and its probability."""
 
     label: Label
     probability: float
@@ -43,22 +43,22 @@ class Prediction(BaseModel):
 class Predictions(BaseModel):
     """One entry for each input, in the same order."""
 
-    tasks: Annotated[int, Field(description="How many tasks the model knew that made all of these predictions.")]
+    tasks: Annotated[int, Field(description="Tasks that the model had learned when it made all of these predictions.")]
     predictions: Annotated[
         list[Prediction] | list[list[Prediction]],
-        Field(description="The likeliest class of each input; with top above 1, a list of the likeliest."),
+        Field(description="The most probable class of each input; with top above 1, a list of the most probable."),
     ]
 
 
 class Job(BaseModel):
-    """The last task that was given to learn."""
+    """The last training job."""
 
     model_config = ConfigDict(frozen=True)
 
     number: Annotated[int, Field(description="Counts up from 1 since the service began.")] = 0
     state: Literal["none", "running", "done", "failed"] = "none"
     samples: int = 0
-    epoch: Annotated[int, Field(description="Epochs that are over.")] = 0
+    epoch: Annotated[int, Field(description="Epochs that are done.")] = 0
     epochs: int = 0
     loss: float | None = None
     accuracy: Annotated[float | None, Field(description="On the samples being learned, in percent.")] = None
@@ -67,7 +67,7 @@ class Job(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the service works, and at what."""
+    """The state of the service."""
 
     status: Literal["ok"] = "ok"
     version: str
@@ -87,6 +87,6 @@ class Description(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused."""
+    """Why a request was rejected."""
 
     error: str

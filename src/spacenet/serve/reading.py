@@ -37,15 +37,15 @@ Form = TypeVar("Form", bound=Request)
 
 
 def read_inputs(body: bytes, kind: str, top: int, shape: tuple[int, ...]) -> tuple[Array, int]:
-    """What /predict is asked: inputs, and how many classes to name (that of the address, unless the body says it)."""
+    """A request to /predict: inputs, and how many classes to return (the query's number unless the body has one)."""
     if kind in NPY:
-        return _joined(list(read_npy(BytesIO(body), "the body", shape))), top
+        return _concat(list(read_npy(BytesIO(body), "the body", shape))), top
     request = _json(body, kind, PredictRequest, NPY)
     return _nested(request.inputs, shape), request.top if "top" in request.model_fields_set else top
 
 
 def read_task(body: bytes, kind: str, shape: tuple[int, ...], most: int) -> tuple[Array, Array]:
-    """What /learn is given: inputs and labels."""
+    """A request to /learn: inputs and labels."""
     if kind in NPZ:
         inputs, given = _npz(body, shape, most)
     else:
@@ -74,7 +74,7 @@ def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Fo
 
 
 def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
-    """Lists of numbers as an array. Looked through before numpy sees them: it would take texts for numbers."""
+    """Lists of numbers as an array. Checked first, because numpy would convert texts to numbers."""
     if not inputs:
         raise RequestError(422, "inputs is empty; give at least one")
     numbers = chain.from_iterable(_flat(sample, shape, f"inputs[{row}]") for row, sample in enumerate(inputs))
@@ -109,7 +109,7 @@ def _finite(x: Array) -> Array:
     return x
 
 
-def _joined(chunks: list[Array]) -> Array:
+def _concat(chunks: list[Array]) -> Array:
     if not chunks:
         raise RequestError(422, "inputs are empty; give at least one")
     return np.concatenate(chunks)
@@ -123,7 +123,7 @@ def _text(shape: tuple[int, ...]) -> str:
 
 
 def _labels(given: Sequence[Any]) -> Array:
-    """Labels as an array; all of one type, because numpy would make texts of numbers."""
+    """Labels as an array; all of one type, because numpy would convert numbers to texts."""
     kinds: set[type] = set(map(type, given))
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
         raise RequestError(
@@ -134,7 +134,7 @@ def _labels(given: Sequence[Any]) -> Array:
             422, f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
         )
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
-        raise RequestError(422, "labels: so many texts must be shorter")
+        raise RequestError(422, "labels: the texts are too long in total; make them shorter")
     return np.array(given)
 
 
@@ -157,9 +157,9 @@ def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[An
         if x.file_size + y.file_size > most:
             raise RequestError(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise RequestError(422, f"the body is packed in an unusual way: {how_to_save('xy')}")
+            raise RequestError(422, f"the body uses an unusual compression: {how_to_save('xy')}")
         with archive.open(x) as stream:
-            inputs = _joined(list(read_npy(stream, "x", shape)))
+            inputs = _concat(list(read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
 
 
@@ -174,5 +174,5 @@ def _given_labels(content: bytes) -> list[Any]:
         )
     labels = to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
-        raise RequestError(422, "y holds letters that there are not")
+        raise RequestError(422, "y holds characters that are not Unicode")
     return list(labels.tolist())

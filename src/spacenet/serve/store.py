@@ -53,7 +53,7 @@ class Served:
         return self.model.input_shape
 
     def predict(self, x: Array, top: int) -> dict[str, Any]:
-        """The likeliest classes of each input, in the form of `messages.Predictions`."""
+        """The most probable classes of each input, in the form of `messages.Predictions`."""
         named = min(top, len(self.classes))
         if len(x) * named > MAX_PREDICTIONS:
             raise RequestError(

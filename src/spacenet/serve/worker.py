@@ -19,7 +19,7 @@ from spacenet.training.loop import Epoch
 
 
 def learn(model_file: Path, data: Path, new: Path) -> None:
-    """Let the model in a file learn the data in another, and write it to a third."""
+    """Learn the data with the model in a file, and write the new model to another file."""
     model = load_model(model_file)
     config = model.config
     with np.load(data, allow_pickle=False) as arrays:  # one thread: the others are for predictions
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         learn(*map(Path, arguments))
     except SpacenetError as error:
-        _report(error=str(error))
+        _report(error=error.message)
         return error.exit_code
     except Exception as error:
         _report(error=f"unexpected: {type(error).__name__}: {error}")
