@@ -7,19 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
-from unittest.mock import patch
-
-from rich.table import Table
 
 from benchmarks.masked import MaskedDense
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
-from benchmarks.workload import Workload, whole
+from benchmarks.workload import Workload, change, masked_dense, stream_of
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import Stream, Task, build_stream
-from spacenet.experiments.run import Run, create_folder
-from spacenet.methods import METHODS
+from spacenet.data.stream import Stream, Task
+from spacenet.experiments.run import Run
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.report.tables import table
+from spacenet.registry import METHODS
+from spacenet.report.tables import Table
 
 Figures = dict[str, Any]
 COMPACT, WHOLE, LITERAL, DENSE = "compact", "masked, scattered", "masked, in place", "plain dense"
@@ -27,25 +24,27 @@ CHECKED_STEPS = 3
 
 
 def timed_run(config: RunConfig) -> tuple[float, Figures]:
-    """Seconds of a run from the folder's creation to the last file, reading the data included, and its metrics."""
+    """Seconds of a run from its configuration to the last file, reading the data included, and its metrics."""
     with tempfile.TemporaryDirectory() as scratch:
         began = time.perf_counter()
-        create_folder(config, Path(scratch))
-        metrics = Run(Path(scratch)).execute()
+        metrics = Run(config, folder=Path(scratch)).execute().metrics
         return time.perf_counter() - began, metrics
 
 
 def compare_runs(work: Workload, runs: int) -> Figures:
     """Whole runs with the same seed, the forms in turns."""
-    masked = whole(work.config)
-    configs = {COMPACT: work.config, WHOLE: masked, LITERAL: replace(masked, method=MaskedDense.name)}
-    with patch.dict(METHODS, {MaskedDense.name: MaskedDense}):  # a run finds its method by name
-        return {"width": work.config.net.hidden[0], "runs": runs, "forms": _in_turns(configs, runs)}
+    masked = masked_dense(work.config)
+    configs = {COMPACT: work.config, WHOLE: masked, LITERAL: change(masked, method=MaskedDense.name)}
+    METHODS.register(MaskedDense.name, MaskedDense)  # a run finds its method by name
+    try:
+        return {"width": work.config.model.net.hidden[0], "runs": runs, "forms": _in_turns(configs, runs)}
+    finally:
+        METHODS.unregister(MaskedDense.name)
 
 
 def _in_turns(configs: Mapping[str, RunConfig], runs: int) -> Figures:
     for config in configs.values():  # warm up
-        timed_run(replace(config, training=replace(config.training, epochs=1)))
+        timed_run(change(config, training=replace(config.model.training, epochs=1)))
     seconds: dict[str, list[float]] = {form: [] for form in configs}
     learning: dict[str, list[float]] = {form: [] for form in configs}
     last: dict[str, Figures] = {}
@@ -84,7 +83,7 @@ def runs_table(figures: Figures) -> Table:
     ]
     title = f"Whole run, hidden width {figures['width']}, same seed, median of {figures['runs']}"
     columns = ["form", "wall s", "ratio", "learning s", "ratio", "ACC %", "matrix differs by"]
-    return table(title, columns, rows)
+    return Table(title, columns, rows)
 
 
 def runs_verdict(figures: Figures) -> str:
@@ -97,7 +96,7 @@ def runs_verdict(figures: Figures) -> str:
 
 def compare_steps(work: Workload, seconds_per_cell: float) -> list[Figures]:
     """Steps of the first and of the last task, at each width, on the same allocation."""
-    stream = build_stream(work.config.stream, work.config.data)
+    stream = stream_of(work.config)
     tasks = list(stream)
     return [
         _compare_task(work.at(width), stream, tasks[: index + 1], seconds_per_cell)
@@ -112,15 +111,15 @@ def _compare_task(config: RunConfig, stream: Stream, tasks: list[Task], seconds_
     steppers = {}
     for form, kind, its_config in (
         (COMPACT, SpaceNet, config),
-        (WHOLE, SpaceNet, whole(config)),
-        (LITERAL, MaskedDense, whole(config)),
+        (WHOLE, SpaceNet, masked_dense(config)),
+        (LITERAL, MaskedDense, masked_dense(config)),
     ):
         method = new_method(kind, its_config, stream)
         method.load_state(learned.state())
         steppers[form] = Stepper(method, task, its_config)
     steppers[DENSE] = dense_stepper(config, stream, tasks)
     return {
-        "width": config.net.hidden[0],
+        "width": config.model.net.hidden[0],
         "task": task.index,
         "loss_apart": _check_same(steppers),
         "steps": {form: vars(timing) for form, timing in alternate(steppers, seconds_per_cell).items()},
@@ -138,7 +137,7 @@ def _check_same(steppers: Mapping[str, Stepper]) -> float:
 
 def _loss(stepper: Stepper) -> float:
     stepper()
-    return stepper.step.figures()[0]
+    return stepper.step.summarize()[0]
 
 
 def steps_table(figures: list[Figures]) -> Table:
@@ -157,7 +156,7 @@ def steps_table(figures: list[Figures]) -> Table:
             ]
         )
     columns = ["hidden width", COMPACT, WHOLE, LITERAL, DENSE, "masked / compact", "dense / compact", "masked / dense"]
-    return table("Training step in ms (batch, forward, loss, backward, step); masked: the faster one", columns, rows)
+    return Table("Training step in ms (batch, forward, loss, backward, step); masked: the faster one", columns, rows)
 
 
 def _apart(a: list[list[float]], b: list[list[float]]) -> float:

@@ -1,4 +1,4 @@
-"""docs/gallery.md: the report's pictures, from real runs. `python -m benchmarks.gallery [FOLDER]`
+"""docs/gallery.md: the report's plots, from real runs. `python -m benchmarks.gallery [FOLDER]`
 
 Runs SpaceNet, static-sparse and spacenet-density on Split MNIST, and a comparison of eight methods; then seven methods
 on CIFAR-10/100, which takes hours without a GPU. Runs that the folder holds already are not repeated. Needs MNIST and
@@ -15,14 +15,17 @@ import tyro
 from benchmarks.command import read_options, reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
-from spacenet.report.comparison_data import load_comparison
-from spacenet.report.plots.accuracy import accuracy_pictures
-from spacenet.report.plots.by_task import by_task_data, by_task_picture
-from spacenet.report.plots.class_memory import class_memory_data, class_memory_picture
-from spacenet.report.plots.comparing import comparison_pictures
+from spacenet.experiments.folders import load_comparison
+from spacenet.experiments.run import RunData, load_run
+from spacenet.report.plots.by_task import by_task_data, by_task_plot
+from spacenet.report.plots.collect import (
+    accuracy_plots,
+    capacity_plots,
+    class_memory_plots,
+    comparison_plots,
+    confusion_plots,
+)
 from spacenet.report.plots.plot import GROUND, Plot
-from spacenet.report.plots.space import space_pictures
-from spacenet.report.run_data import RunFacts, load_run
 from spacenet.utils.files import save_text
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -63,10 +66,10 @@ def make(folder: Path) -> None:
     )
     run, beside = load_run(folder / "spacenet"), load_run(folder / "static-sparse")
     sections = {
-        "What a run remembers and confuses": accuracy_pictures(run),
-        "The space": space_pictures(run, beside),
-        "With a summary of each class": _density(run, load_run(folder / DENSITY)),
-        "Methods side by side": comparison_pictures(load_comparison([folder / "compare"])),
+        "What a run remembers and confuses": [*accuracy_plots(run), *confusion_plots(run)],
+        "Network capacity": capacity_plots(run, beside),
+        "With class statistics": _density(run, load_run(folder / DENSITY)),
+        "Methods side by side": comparison_plots(load_comparison(folder / "compare")),
         "CIFAR-10/100, task by task": _cifar(folder / "cifar"),
     }
     parts = [INTRODUCTION.format(seeds=SEEDS, day=date.today().isoformat())]
@@ -75,27 +78,25 @@ def make(folder: Path) -> None:
     save_text(DOCS / "gallery.md", "\n".join(parts))
 
 
-def _density(before: RunFacts, after: RunFacts) -> list[Plot]:
-    """Which tasks are confused without summaries and with them, and what less of them would cost: docs/density.md."""
+def _density(before: RunData, after: RunData) -> list[Plot]:
+    """Which tasks are confused without class statistics and with them, and what fewer of them cost: docs/density.md."""
     plots = []
-    for facts in (before, after):
-        method = facts.config.method
-        plot = next(each for each in accuracy_pictures(facts) if each.name == "task-confusion")
+    for run in (before, after):
+        method = run.config.model.method
+        plot = next(each for each in confusion_plots(run) if each.name == "task-confusion")
         plots.append(replace(plot, name=f"{method}-{plot.name}", title=f"{method}: {plot.title}"))
-    memory = class_memory_data(after)
-    assert memory is not None
-    return [*plots, class_memory_picture(memory)]
+    return [*plots, *class_memory_plots(after)]
 
 
 def _cifar(folder: Path) -> list[Plot]:
-    """The one picture that the Split MNIST comparison cannot stand for; under another name than there."""
-    plot = by_task_picture(by_task_data(load_comparison([folder])))
+    """The one plot that the Split MNIST comparison cannot stand for; under another name than there."""
+    plot = by_task_plot(by_task_data(load_comparison(folder)))
     assert plot is not None
     return [replace(plot, name=f"{CIFAR}-{plot.name}")]
 
 
 def _shown(plot: Plot) -> str:
-    """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any colour."""
+    """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any color."""
     drawn = plot.svg()
     end = drawn.index(">", drawn.index("<svg")) + 1
     ground = f'<rect width="100%" height="100%" fill="{GROUND}"/>'

@@ -20,18 +20,20 @@ import tomli_w
 from benchmarks.command import reported
 from benchmarks.results import hardware
 from spacenet.cli.main import main as spacenet
-from spacenet.config.presets import preset
+from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
+from spacenet.config.settings import to_plain
 from spacenet.errors import RunError
-from spacenet.experiments.batch import Outcome
-from spacenet.experiments.comparison import MeanStd, Row, rows
-from spacenet.experiments.run import load_metrics
-from spacenet.experiments.seeds import seed_folders
-from spacenet.methods import METHODS
-from spacenet.methods.base import Method
-from spacenet.report.comparison import COLUMNS, cells, notes
-from spacenet.report.tables import markdown, mean_std_text
+from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.comparison import ComparisonData, Row, compare_runs
+from spacenet.experiments.folders import seed_folders
+from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.run import RunData, load_config, load_metrics
+from spacenet.methods import Method
+from spacenet.registry import METHODS
+from spacenet.report.tables import Table, comparison_table
 from spacenet.utils.files import save_text
+from spacenet.utils.text import format_mean_std
 
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
@@ -39,16 +41,16 @@ TITLES = {"split-mnist": "Split MNIST", "split-fashion-mnist": "Split Fashion-MN
 SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal")
 SEEDS, SEEDS_OF_SLOW = 10, 3
 NEAR = 2.0
-"""A figure of the paper counts as verified if ours is at most so many points below it."""
+"""A figure of the paper counts as verified if ours is at most this many points below it."""
 INTRODUCTION = """\
 # Methods
 
-Every method here learns the same streams in the same training loop and is asked for the class without being told the
-task. Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every
-task's model answers, and the most probable class wins. "told" is the accuracy if the task were told. The rest of the
-table is measured too: the extra memory kept from task to task besides the network, the old images in it, the units by
-which the network has grown, and the time of a run as a multiple of `naive`'s in the same comparison (roughly: the
-machine had other work to do at times).
+Every method here learns the same streams in the same training loop and predicts the class without knowing the task.
+Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every task's
+model answers, and the most probable class wins. Task-IL ACC is the task-incremental accuracy: only the classes of a
+sample's own task compete. The rest of the table is measured too: the extra memory kept from task to task besides the
+network, the stored samples in it, the units by which the network has grown, and the time of a run as a multiple of
+`naive`'s in the same comparison (roughly: the machine had other work to do at times).
 
 `spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
 `python -m benchmarks.methods page` from the figures in `benchmarks/results/`.
@@ -67,19 +69,22 @@ def run(stream: str, folder: Path) -> None:
 
 def keep(stream: str, folder: Path) -> None:
     """Keep the figures of the finished runs in a comparison's folder."""
-    places = [place for name in METHODS for place in seed_folders(folder / name)]
-    found = [Outcome(place, metrics) for place in places if (metrics := load_metrics(place)) and not metrics["stopped"]]
+    runs = {name: [run for place in seed_folders(folder / name) if (run := _finished(place))] for name in METHODS}
+    found = {name: each for name, each in runs.items() if each}
     if not found:
         raise RunError(f"{folder} holds no finished run")
     facts: dict[str, Any] = {
         "date": date.today().isoformat(),
         "hardware": hardware(),
-        "rows": [dataclasses.asdict(row) for row in rows(found)],
-        "acc": {
-            name: [o.metrics["acc"] for o in found if o.metrics and o.metrics["method"] == name] for name in METHODS
-        },
+        "rows": [dataclasses.asdict(row) for row in compare_runs(found).rows],
+        "acc": {name: [run.metrics["acc"] for run in each] for name, each in runs.items()},
     }
     save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")
+
+
+def _finished(place: Path) -> RunData | None:
+    metrics = load_metrics(place)
+    return RunData(load_config(place), metrics, Analysis()) if metrics and not metrics["stopped"] else None
 
 
 def page() -> None:
@@ -89,8 +94,9 @@ def page() -> None:
     parts = [INTRODUCTION]
     for stream, facts in kept.items():
         measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
-        table = markdown(COLUMNS, [cells(row) for row in facts["rows"]])
-        parts += [f"## {TITLES[stream]}\n\n{measured}.\n\n{table}", *(f"{note}\n" for note in notes(facts["rows"])[1:])]
+        table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]))
+        shown = dataclasses.replace(table, title="", notes=table.notes[1:])  # the introduction explains the columns
+        parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{shown.to_markdown()}")
     parts += [_about(method, kept, paper) for method in METHODS.values()]
     save_text(PAGE, "\n".join(parts))
 
@@ -116,14 +122,15 @@ def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapp
         ours = next((row for row in facts["rows"] if row.method == method.name), None)
         theirs = paper[stream].get(method.name, {})
         figures = ["not run yet", ""] if ours is None else [_text(ours.acc), _text(ours.bwt)]
-        papers = [mean_std_text(*theirs.get(key, ())) for key in ("acc", "bwt")]
+        papers = [format_mean_std(*theirs.get(key, ())) for key in ("acc", "bwt")]
         command = f"`spacenet run {stream} --method {method.name} --seeds {ours.seeds if ours else SEEDS}`"
         table.append([TITLES[stream], *figures, *papers, _verdict(ours, theirs), command])
     if table:
-        lines.append(markdown(["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"], table))
+        columns = ["", "ACC", "BWT", "paper ACC", "paper BWT", "verified", "command"]
+        lines.append(Table("", columns, table, "lrrrrll").to_markdown())
     before: dict[str, Any] = {}
     for stream, title in TITLES.items():
-        settings = _settings(preset(stream, method.name))
+        settings = _settings(preset_config(stream, method.name))
         shown = {
             name: {k: v for k, v in part.items() if before.get(name, {}).get(k) != v} for name, part in settings.items()
         }
@@ -142,13 +149,13 @@ def _verdict(ours: Row | None, theirs: Mapping[str, Any]) -> str:
 
 
 def _text(value: MeanStd) -> str:
-    return mean_std_text(value.mean, value.sd)
+    return format_mean_std(value.mean, value.std)
 
 
 def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:
     """What decides the outcome, without where it is computed."""
-    options = {name: value for name, value in dataclasses.asdict(config.options).items() if value is not None}
-    return {"training": {name: getattr(config.training, name) for name in _TRAINING}, "options": options}
+    training = {name: getattr(config.model.training, name) for name in _TRAINING}
+    return {"training": training, "method": to_plain(config.model.method_settings)}
 
 
 _TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay")

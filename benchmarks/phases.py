@@ -9,7 +9,6 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from rich.table import Table
 
 from benchmarks.compare import timed_run
 from benchmarks.workload import Workload
@@ -18,21 +17,21 @@ from spacenet.experiments import run as run_module
 from spacenet.experiments.callbacks import FileLogger
 from spacenet.experiments.run import Run
 from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 from spacenet.space.frozen_inputs import FrozenInputs
 
 Figures = dict[str, Any]
 REST = "everything else"
 PHASES: dict[str, list[tuple[Any, str]]] = {
-    "data: read and check": [(run_module, "make_stream")],
-    "data: cut and normalise": [(Stream, "samples")],
+    "data: read and check": [(run_module, "build_stream")],
+    "data: split and normalize": [(Stream, "samples")],
     "allocate, open workspaces": [(SparseMethod, "begin_task")],
-    "drives of constant units": [(FrozenInputs, "drives")],
+    "inputs from frozen units": [(FrozenInputs, "precompute")],
     "loop: pick batches, count hits": [(run_module, "learn_task")],
     "forward": [(SparseMethod, "forward")],
     "loss": [(SparseMethod, "loss")],
     "backward": [(torch.Tensor, "backward")],
-    "optimiser step, importance": [(SparseMethod, "step"), (torch.optim.Optimizer, "zero_grad")],
+    "optimizer step, importance": [(SparseMethod, "step")],
     "rewiring": [(AdaptiveMethod, "end_epoch")],
     "commit and reserve": [(SparseMethod, "end_task")],
     "evaluation": [(Run, "_evaluate")],
@@ -127,4 +126,4 @@ def profile_table(figures: Figures) -> Table:
     rows.append(["the whole run", "", f"{total:,.1f}", "100.0"])
     rows.append(["the same without timers", "", f"{figures['unwatched_ms']:,.1f}", f"(ratio {ratio:.3f})"])
     title = f"Where the time of one compact run goes, mean of {figures['runs']}"
-    return table(title, ["phase", "calls", "ms", "%"], rows)
+    return Table(title, ["phase", "calls", "ms", "%"], rows)

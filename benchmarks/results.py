@@ -1,4 +1,4 @@
-"""docs/results.md, the paper's figures beside ours, and docs/density.md, what summaries of classes add.
+"""docs/results.md, the paper's figures beside ours, and docs/density.md, what class statistics add.
 
 python -m benchmarks.results run NAME …        run these rows of results/*.toml, keep their figures
 python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
@@ -21,10 +21,11 @@ from typing import Any
 from benchmarks.command import reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
+from spacenet.experiments.folders import seed_folders
 from spacenet.experiments.run import load_metrics
-from spacenet.experiments.seeds import seed_folders
-from spacenet.report.tables import bytes_text, markdown, mean_std_text
+from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
+from spacenet.utils.text import format_bytes, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -34,13 +35,14 @@ INTRODUCTION = """\
 # Results
 
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
-percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Told" is the accuracy of the
-same runs if the task were told. Settings are the presets (docs/settings.md) unless the command says otherwise; they
-were chosen on held-out training data. This page is made by `make results` from the figures in `benchmarks/results/`,
-seed by seed.
+percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Task-IL" is the
+task-incremental accuracy of the same runs: only the classes of a sample's own task compete. Settings are the presets
+(docs/settings.md) unless the command says otherwise; they were chosen on held-out training data. This page is made by
+`make results` from the figures in `benchmarks/results/`, seed by seed.
 """
 
 Figures = dict[str, Any]
+FIGURES = ("acc", "bwt", "task_il_acc")
 
 
 def content(file: str) -> dict[str, Any]:
@@ -51,7 +53,7 @@ def content(file: str) -> dict[str, Any]:
 def row_named(name: str) -> dict[str, Any]:
     rows = {row["name"]: row for file in PAGES for section in content(file)["section"] for row in section["row"]}
     if name not in rows:
-        raise RunError(f"there is no row {name!r}; there are {', '.join(rows)}")
+        raise RunError(f"unknown row {name!r}; choose from {', '.join(rows)}")
     return dict(rows[name])
 
 
@@ -87,7 +89,7 @@ def _of_seed(metrics: Figures) -> Figures:
         "seed": metrics["seed"],
         "acc": metrics["acc"],
         "bwt": metrics["bwt"],
-        "told": metrics["task_incremental"]["acc"],
+        "task_il_acc": metrics["task_il_acc"],
         "matrix": [[round(value, 3) for value in line] for line in metrics["matrix"]],
         "connections": metrics["connections"],
         "bytes_kept": metrics["bytes_kept"],
@@ -122,12 +124,12 @@ def _load(name: str) -> Figures | None:
 def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     lines = []
     for row, figures in found:
-        paper = [mean_std_text(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
+        paper = [format_mean_std(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
         lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
-    return markdown(["", "ACC", "BWT", "told", "paper ACC", "paper BWT", "seeds"], lines)
+    return _markdown(["", "ACC", "BWT", "task-IL", "paper ACC", "paper BWT", "seeds"], lines)
 
 
 def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -136,11 +138,11 @@ def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -
     for row, figures in found:
         ours = ["not run yet", "", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
             sizes = [seed["bytes_kept"] for seed in figures["seeds"] if "bytes_kept" in seed]
-            ours.append(bytes_text(round(mean(sizes))) if sizes else "")
+            ours.append(format_bytes(round(mean(sizes))) if sizes else "")
         lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
-    return markdown(["", "ACC", "BWT", "told", "kept", "seeds"], lines)
+    return _markdown(["", "ACC", "BWT", "task-IL", "kept", "seeds"], lines)
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -153,7 +155,7 @@ def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
         lines.append([row["label"], *cells, _over_seeds([stdev(line) for line in last])])
     columns = ["", *(f"task {number}" for number in range(1, tasks + 1)), "sd over tasks"]
-    return f"Accuracy on each task after the last one:\n\n{markdown(columns, lines)}"
+    return f"Accuracy on each task after the last one:\n\n{_markdown(columns, lines)}"
 
 
 def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -164,8 +166,12 @@ def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return Table("", columns, rows).to_markdown()
+
+
 def _over_seeds(values: list[float]) -> str:
-    return mean_std_text(mean(values), *([stdev(values)] if len(values) > 1 else []))
+    return format_mean_std(mean(values), *([stdev(values)] if len(values) > 1 else []))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,7 +18,7 @@ from benchmarks.compare import compare_runs, compare_steps, runs_table, runs_ver
 from benchmarks.phases import profile, profile_table
 from benchmarks.width import measure_widths, widths_table
 from benchmarks.workload import Workload, WorkloadOptions, workload
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 
 Part = Literal["run", "width", "profile"]
 PARTS: tuple[Part, ...] = ("run", "width", "profile")
@@ -41,9 +41,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     torch.set_num_threads(options.threads)
     with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
         figures: dict[str, Any] = {"machine": _machine(options, work)}
-        facts = table("Machine", ["", ""], [[name, str(fact)] for name, fact in figures["machine"].items()])
-        facts.show_header = False
-        console.print(facts)
+        console.print(Table("Machine", (), [[name, str(fact)] for name, fact in figures["machine"].items()]))
         if "run" in options.only:
             figures["run"] = compare_runs(work, options.runs)
             console.print(runs_table(figures["run"]))

@@ -29,13 +29,14 @@ class Stepper:
     """A task that has begun. Each call is one training step; every form of a method gets the same batches."""
 
     def __init__(self, method: Method, task: Task, config: RunConfig, hardware: Hardware | None = None) -> None:
+        training = config.model.training
         self.method, self.hardware = method, hardware or Hardware()
-        self.data, augment = training_data(method, task, config.training, self.hardware)
+        self.data, augment = training_data(method, task, training, self.hardware)
         method.begin_task(task, self.data)
-        self.optimizer = make_optimizer(method, config.training)
+        self.optimizer = make_optimizer(method, training)
         self.step = make_step(method, self.data, self.optimizer, self.hardware, augment)
         order = torch.randperm(len(self.data), generator=generator(method.seed, "shuffle", task.index, 0))
-        batches = order.to(self.hardware.device).split(config.training.batch_size)
+        batches = order.to(self.hardware.device).split(training.batch_size)
         # Without the last batch, which may be smaller and would make steps unequal.
         self._rows = cycle(batches[:-1] or batches)
 
@@ -45,7 +46,8 @@ class Stepper:
 
 def new_method(kind: type[Method], config: RunConfig, stream: Stream, device: torch.device = CPU) -> Method:
     """A method of this kind that has learned nothing, for the config's network."""
-    return kind(build_net(config.net, stream.input_shape), config.options, config.seed, device)
+    model = config.model
+    return kind(build_net(model.net, stream.input_shape), model.method_settings, model.seed, device)
 
 
 def after_tasks(config: RunConfig, stream: Stream, tasks: Sequence[Task], hardware: Hardware | None = None) -> SpaceNet:

@@ -10,13 +10,11 @@ from statistics import median
 from typing import Any
 
 import torch
-from rich.table import Table
 
 from benchmarks.stepping import Stepper, after_tasks, alternate
-from benchmarks.workload import Workload
+from benchmarks.workload import Workload, stream_of
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import build_stream
-from spacenet.report.tables import table
+from spacenet.report.tables import Table
 
 Figures = dict[str, Any]
 PROCESSES = 3
@@ -33,7 +31,7 @@ class Memory:
 
 def measure_widths(work: Workload, seconds_per_cell: float) -> list[Figures]:
     """The last task's steps at each width, in turns; memory of all tasks, each time in a process of its own."""
-    stream = build_stream(work.config.stream, work.config.data)
+    stream = stream_of(work.config)
     *earlier, last = list(stream)
     steppers = {}
     for width in work.widths:
@@ -56,11 +54,11 @@ def _in_new_processes(config: RunConfig) -> Memory:
 
 def memory_of(config: RunConfig) -> Memory:
     """Learn a little of each task, then classify; run in a fresh process, whose peak nothing else has raised."""
-    torch.set_num_threads(config.training.threads)
-    stream = build_stream(config.stream, config.data)
+    torch.set_num_threads(config.model.training.threads)
+    stream = stream_of(config)
     tasks = list(stream)
     samples = [(len(task.train), task.test) for task in tasks]  # tasks keep what they made, so it is not counted below
-    _wake_libraries(config.training.batch_size)
+    _wake_libraries(config.model.training.batch_size)
     before = _forget_peak()
     method = after_tasks(config, stream, tasks)
     for _, test in samples:
@@ -103,7 +101,7 @@ def widths_table(figures: list[Figures]) -> Table:
             row += [f"{value / scale:.3f}", f"{value / base:.2f}"] if value and base else ["–", "–"]
         rows.append(row)
     columns = ["hidden width", "ms per step", "ratio", "peak growth MiB", "ratio", "ledger MiB", "ratio"]
-    return table("Compact workspace, both hidden layers this wide, last task", columns, rows)
+    return Table("Compact workspace, both hidden layers this wide, last task", columns, rows)
 
 
 def _columns(f: Figures) -> tuple[float, float | None, float]:

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 
 from benchmarks.command import load
-from spacenet.config.presets import preset
+from spacenet.config.model import NetConfig
+from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
 from spacenet.data.datasets import MNIST
 from spacenet.data.fetch import DATA_VARIABLE
+from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-from spacenet.nets import NetConfig
-from spacenet.option_types import Flag, OptionalPath
 
 STREAM = "split-mnist"
 
@@ -29,11 +30,11 @@ class WorkloadOptions:
 
     threads: int = 1
     """Processor threads of torch."""
-    json: OptionalPath = None
+    json: Path | None = None
     """Also write the raw figures to this file."""
-    data_dir: OptionalPath = None
+    data_dir: Path | None = None
     """Where MNIST is (default: as for spacenet run); without it random numbers do."""
-    tiny: Flag = False
+    tiny: bool = False
     """Tiny sizes and random data: shows whether the measuring works, nothing else."""
 
     def conditions(self) -> dict[str, Any]:
@@ -55,13 +56,23 @@ class Workload:
 
     def at(self, width: int) -> RunConfig:
         """The run with two hidden layers of this width; all that a task may use stays as it is."""
-        return replace(self.config, net=NetConfig(hidden=(width, width)))
+        return change(self.config, net=NetConfig(hidden=(width, width)))
 
 
-def whole(config: RunConfig) -> RunConfig:
+def change(config: RunConfig, **parts: Any) -> RunConfig:
+    """The same run with other parts of its model's configuration."""
+    return replace(config, model=replace(config.model, **parts))
+
+
+def stream_of(config: RunConfig) -> Stream:
+    """What the run learns, with its preprocessing."""
+    return build_stream(config.stream).with_preprocessing(config.model.preprocessing)
+
+
+def masked_dense(config: RunConfig) -> RunConfig:
     """The same run in masked dense form."""
-    assert isinstance(config.options, AdaptiveSettings)
-    return replace(config, options=replace(config.options, masked_dense=True))
+    assert isinstance(config.model.method_settings, AdaptiveSettings)
+    return change(config, method_settings=replace(config.model.method_settings, masked_dense=True))
 
 
 @contextmanager
@@ -78,17 +89,17 @@ def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Wor
         if tiny or known.find(folder).where is None:
             sizes = (600, 200) if tiny else (known.train, known.test)
             data["npz"] = random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
-        config = preset(STREAM, "spacenet", {"data": data, "training": {"threads": threads}})
+        config = preset_config(STREAM, "spacenet", {"stream": data, "training": {"threads": threads}})
         words = f"random numbers in the shape of MNIST ({sizes[0]:,} samples)" if "npz" in data else "MNIST"
         yield _tiny(Workload(config, words)) if tiny else Workload(config, words)
 
 
 def _tiny(full: Workload) -> Workload:
-    options = full.config.options
-    assert isinstance(options, AdaptiveSettings)
-    options = replace(options, selected=(10,), reserved=(5,), connections=(200, 40, 8))
-    training = replace(full.config.training, epochs=2, batch_size=32)
-    config = replace(full.config, net=NetConfig(hidden=(50, 50)), options=options, training=training)
+    settings = full.config.model.method_settings
+    assert isinstance(settings, AdaptiveSettings)
+    settings = replace(settings, selected=(10,), reserved=(5,), connections=(200, 40, 8))
+    training = replace(full.config.model.training, epochs=2, batch_size=32)
+    config = change(full.config, net=NetConfig(hidden=(50, 50)), method_settings=settings, training=training)
     return replace(full, config=config, step_widths=(50, 100), widths=(50, 100, 200))
 
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from benchmarks.compare import COMPACT, DENSE, LITERAL, WHOLE, compare_runs
 from benchmarks.phases import PHASES
 from benchmarks.speed import Options, measure
-from benchmarks.workload import workload
-from spacenet.methods import METHODS
+from benchmarks.workload import change, workload
+from spacenet.registry import METHODS
 
 
 def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,8 +29,8 @@ def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_all_forms_learn_the_same() -> None:
     with workload(1, None, tiny=True) as work:
-        training = replace(work.config.training, learning_rate=0.1, epochs=6)
-        forms = compare_runs(replace(work, config=replace(work.config, training=training)), 1)["forms"]
+        training = replace(work.config.model.training, learning_rate=0.1, epochs=6)
+        forms = compare_runs(replace(work, config=change(work.config, training=training)), 1)["forms"]
     assert forms[COMPACT]["matrix"] == forms[WHOLE]["matrix"] == forms[LITERAL]["matrix"]
     assert len({value for row in forms[COMPACT]["matrix"] for value in row}) > 2, "nothing was learned to compare"
     assert "masked-dense" not in METHODS
