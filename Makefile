@@ -42,6 +42,8 @@ format: setup ## Format the code
 bench: setup ## Measure speed and memory on this machine (about four minutes, wants it idle)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.prediction
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.floor
 
 results: setup ## Make docs/results.md from the figures in benchmarks/results
 	$(BIN)/python -m benchmarks.results page

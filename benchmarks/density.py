@@ -1,8 +1,8 @@
-"""What summaries of classes cost: `python -m benchmarks.density`, from the repository's root.
+"""What class statistics cost: `python -m benchmarks.density`, from the repository's root.
 
 `spacenet-density` against `spacenet`, in turns: all tasks learned, and raw images to labels. On Split MNIST both train
-the same network with the same settings, so the difference is what the summaries take. On another stream (`--stream
-icifar-100 --preset wrn-28-10`) each has its own preset, and tasks are learned on the GPU if there is one.
+the same network with the same settings, so the difference is what the class statistics take. On another stream
+(`--stream icifar-100 --preset wrn-28-10`) each has its own preset, and tasks are learned on the GPU if there is one.
 """
 
 import sys
@@ -17,18 +17,16 @@ import torch
 from rich.console import Console
 
 from benchmarks.command import measured, read_options
-from benchmarks.prediction import samples_like, to_labels
+from benchmarks.prediction import as_model, samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
-from benchmarks.workload import WorkloadOptions, workload
-from spacenet.config.presets import preset
+from benchmarks.workload import WorkloadOptions, change, stream_of, workload
+from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import build_stream
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet_density import DensitySettings
-from spacenet.model.model import Model, Recipe
-from spacenet.option_types import Integers, OptionalText
+from spacenet.model.model import Model
 from spacenet.report.tables import Table
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task
@@ -41,13 +39,13 @@ MOST_TRAINING, MOST_PREDICTING = 1.5, 3.0
 
 @dataclass(frozen=True)
 class Options(WorkloadOptions):
-    """What summaries of classes cost."""
+    """What class statistics cost."""
 
-    stream: OptionalText = None
+    stream: str | None = None
     """Another stream than Split MNIST, with the presets of both methods."""
-    preset: OptionalText = None
+    preset: str | None = None
     """Which of the stream's presets."""
-    batches: Integers = (1, 1_000)
+    batches: tuple[int, ...] = (1, 1_000)
     """How many samples are predicted at a time."""
     repeats: int = 5
     """How often both learn all tasks."""
@@ -72,7 +70,7 @@ def measure(options: Options, console: Console) -> Figures:
         calls = {name: to_labels(model, samples_like(batch, model)) for name, model in models.items()}
         times = alternate(calls, options.seconds_per_cell)
         figures["predicting_ms"][str(batch)] = {name: each.ms for name, each in times.items()}
-    kept = models[WITH].method.class_memory(models[WITH].recipe.input_shape)
+    kept = models[WITH].method.class_memory(models[WITH].input_shape)
     figures["floats_per_class"] = kept.floats if kept else 0
     console.print(cost_table(figures))
     console.print(verdict(figures), highlight=False)
@@ -84,35 +82,39 @@ def what_is_learned(options: Options) -> Iterator[tuple[str, dict[str, RunConfig
     """The data in words, and the run of each method."""
     if options.stream is None:
         with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
-            plain = replace(work.config, training=replace(work.config.training, device="cpu"))
-            yield work.data, {PLAIN: plain, WITH: with_summaries(plain)}
+            plain = change(work.config, training=replace(work.config.model.training, device="cpu"))
+            yield work.data, {PLAIN: plain, WITH: with_statistics(plain)}
         return
-    over = {"data": {"data_dir": options.data_dir}, "training": {"threads": options.threads}}
-    runs = {name: preset(options.stream, name, over, preset_name=options.preset) for name in (PLAIN, WITH)}
-    yield f"{options.stream}, {runs[PLAIN].net.net}, on {device_name(runs[PLAIN])}", runs
+    over: Figures = {"training": {"threads": options.threads}}
+    if options.data_dir is not None:
+        over["stream"] = {"data_dir": options.data_dir}
+    runs = {name: preset_config(options.stream, name, over, preset=options.preset) for name in (PLAIN, WITH)}
+    yield f"{options.stream}, {runs[PLAIN].model.net.name}, on {device_name(runs[PLAIN])}", runs
 
 
 def device_name(config: RunConfig) -> str:
-    device = find_hardware(config.training).device
+    device = find_hardware(config.model.training).device
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "the processor"
 
 
-def with_summaries(config: RunConfig) -> RunConfig:
+def with_statistics(config: RunConfig) -> RunConfig:
     """The same run by spacenet-density."""
-    assert isinstance(config.options, AdaptiveSettings)
-    return replace(config, method=WITH, options=DensitySettings(**asdict(config.options)))
+    settings = config.model.method_settings
+    assert isinstance(settings, AdaptiveSettings)
+    return change(config, method=WITH, method_settings=DensitySettings(**asdict(settings)))
 
 
 def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:
     """A model that has learned all tasks, and the seconds it took, evaluation not counted. To warm up, one epoch of one
     task does: what a process does for the first time takes longer."""
-    stream, hardware = build_stream(config.stream, config.data), find_hardware(config.training)
-    method = new_method(get_method(config.method), config, stream, hardware.device)
+    stream, hardware = stream_of(config), find_hardware(config.model.training)
+    method = new_method(get_method(config.model.method), config, stream, hardware.device)
     assert isinstance(method, SparseMethod)
     tasks = list(stream)[: 1 if warm_up else None]
-    training = replace(config.training, epochs=1, first_epochs=None) if warm_up else config.training
+    training = config.model.training
+    training = replace(training, epochs=1, first_epochs=None) if warm_up else training
     for task in tasks:
-        assert len(task.train)  # read and normalised before the clock starts
+        assert len(task.train)  # read and normalized before the clock starts
     began = time.perf_counter()
     for task in tasks:
         learn_task(
@@ -124,13 +126,11 @@ def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:
             on_epoch=lambda epoch, optimizer: None,
         )
     spent = time.perf_counter() - began
-    recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
-    labels = [tuple(task.labels) for task in tasks]
-    return Model.of(recipe, method, stream.normalization, labels, {}), spent
+    return as_model(config, stream, method, [tuple(task.labels) for task in tasks]), spent
 
 
 def ratios(figures: Figures) -> dict[str, float]:
-    """How many times as long everything takes with summaries."""
+    """How many times as long everything takes with class statistics."""
     training = {name: median(each) for name, each in figures["training_seconds"].items()}
     found = {"learning all tasks": training[WITH] / training[PLAIN]}
     for batch, times in figures["predicting_ms"].items():
@@ -146,7 +146,7 @@ def cost_table(figures: Figures) -> Table:
         [what, *(f"{times[name]:,.2f}" for name in (PLAIN, WITH)), f"{ratio:.2f}"]
         for (what, ratio), times in zip(ratios(figures).items(), each, strict=True)
     ]
-    title = f"What summaries cost ({figures['data']}), both in turns, median"
+    title = f"What class statistics cost ({figures['data']}), both in turns, median"
     return Table(title, ["", f"{PLAIN} ms", f"{WITH} ms", "ratio"], rows)
 
 

@@ -38,7 +38,7 @@ INTRODUCTION = """\
 # Gallery
 
 What `spacenet run`, `spacenet compare` and `spacenet report` draw, each title with the run's own figures. All of it is
-Split MNIST, seed 0 ({seeds} seeds in the comparison), but for the last plot: CIFAR-10/100, seed 0.
+Split MNIST, seed 0 ({seeds} seeds in the comparison), but for the last picture: CIFAR-10/100, seed 0.
 `python -m benchmarks.gallery` makes this page, here on {day}. The figures of the paper's analysis section are among
 them: activations, connections before and after training, connections per pixel, parameters, accuracy per task. In the
 last one the paper has SpaceNet ahead of all; here CWR+ and AR1, which keep what the large first task taught, are.
@@ -66,10 +66,10 @@ def make(folder: Path) -> None:
     )
     run, beside = load_run(folder / "spacenet"), load_run(folder / "static-sparse")
     sections = {
-        "Accuracy and confusion": [*accuracy_plots(run), *confusion_plots(run)],
+        "What a run remembers and confuses": [*accuracy_plots(run), *confusion_plots(run)],
         "Network capacity": capacity_plots(run, beside),
         "With class statistics": _density(run, load_run(folder / DENSITY)),
-        "Methods side by side": comparison_plots(load_comparison([folder / "compare"])),
+        "Methods side by side": comparison_plots(load_comparison(folder / "compare")),
         "CIFAR-10/100, task by task": _cifar(folder / "cifar"),
     }
     parts = [INTRODUCTION.format(seeds=SEEDS, day=date.today().isoformat())]
@@ -79,7 +79,7 @@ def make(folder: Path) -> None:
 
 
 def _density(before: RunData, after: RunData) -> list[Plot]:
-    """Which tasks are confused without class statistics and with them, and what fewer would cost: docs/density.md."""
+    """Which tasks are confused without class statistics and with them, and what fewer of them cost: docs/density.md."""
     plots = []
     for run in (before, after):
         method = run.config.model.method
@@ -90,13 +90,13 @@ def _density(before: RunData, after: RunData) -> list[Plot]:
 
 def _cifar(folder: Path) -> list[Plot]:
     """The one plot that the Split MNIST comparison cannot stand for; under another name than there."""
-    plot = by_task_plot(by_task_data(load_comparison([folder])))
+    plot = by_task_plot(by_task_data(load_comparison(folder)))
     assert plot is not None
     return [replace(plot, name=f"{CIFAR}-{plot.name}")]
 
 
 def _shown(plot: Plot) -> str:
-    """Its place on the page; the plot is a file beside it with a background of its own, for pages of any color."""
+    """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any color."""
     drawn = plot.svg()
     end = drawn.index(">", drawn.index("<svg")) + 1
     ground = f'<rect width="100%" height="100%" fill="{GROUND}"/>'
@@ -113,7 +113,7 @@ def _spacenet(*arguments: str) -> None:
 
 @dataclass(frozen=True)
 class Options:
-    """Make docs/gallery.md and its plots from real runs."""
+    """Make docs/gallery.md and its pictures from real runs."""
 
     folder: tyro.conf.Positional[Path] = Path("runs") / "gallery"
     """Where the runs are; those that it lacks are made."""

@@ -21,13 +21,13 @@ from rich.console import Console
 
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
-from benchmarks.workload import random_samples, whole
-from spacenet.config.presets import preset
+from benchmarks.workload import change, masked_dense, random_samples, stream_of
+from spacenet.config.model import NetConfig
+from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
-from spacenet.data.streams import Stream, build_stream
-from spacenet.experiments.run import Run, create_folder
+from spacenet.data.stream import Stream
+from spacenet.experiments.run import Run
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.option_types import Flag, OptionalPath
 from spacenet.report.tables import Table
 from spacenet.training.hardware import Hardware, find_hardware
 
@@ -49,16 +49,16 @@ class Options:
     """Time given to each cell of the table of steps."""
     epochs: int = 20
     """Epochs per task of the small CNN's run."""
-    json: OptionalPath = None
+    json: Path | None = None
     """Also write the raw figures to this file."""
-    tiny: Flag = False
+    tiny: bool = False
     """Tiny sizes, on whatever device there is: shows whether the measuring works, nothing else."""
 
 
 def measure(options: Options, console: Console) -> Figures:
     """Measure and print; returns the raw figures. Random images: neither accuracy nor a data set is needed here."""
     with _random_stream(options.tiny, FEW) as data:
-        figures: Figures = {"device": find_hardware(_wide(data, options, "32").training).describe(), "steps": {}}
+        figures: Figures = {"device": find_hardware(_wide(data, options, "32").model.training).describe(), "steps": {}}
         figures["torch"] = torch.__version__
         console.print(f"{figures['device']}, torch {figures['torch']}", highlight=False)
         for precision in options.precisions:
@@ -72,7 +72,7 @@ def measure(options: Options, console: Console) -> Figures:
 
 def compare_tasks(config: RunConfig, seconds: float) -> list[Figures]:
     """Milliseconds per step of each form, in every task."""
-    stream, hardware = build_stream(config.stream, config.data), find_hardware(config.training)
+    stream, hardware = stream_of(config), find_hardware(config.model.training)
     return [_compare_task(config, stream, number, hardware, seconds) for number in range(len(stream))]
 
 
@@ -80,7 +80,7 @@ def _compare_task(config: RunConfig, stream: Stream, number: int, hardware: Hard
     *earlier, task = list(stream)[: number + 1]
     learned = after_tasks(config, stream, earlier, hardware)
     steppers = {}
-    for form, its_config in ((COMPACT, config), (MASKED, whole(config))):
+    for form, its_config in ((COMPACT, config), (MASKED, masked_dense(config))):
         method = new_method(SpaceNet, its_config, stream, hardware.device)
         method.load_state(learned.state())
         steppers[form] = Stepper(method, task, its_config, hardware)
@@ -88,9 +88,8 @@ def _compare_task(config: RunConfig, stream: Stream, number: int, hardware: Hard
     timings = alternate(steppers, seconds)
     compact = steppers[COMPACT].method
     assert isinstance(compact, SpaceNet)
-    assert compact.workspace is not None
-    live = {name: len(units) for name, units in compact.workspace.units.items()}
-    size = config.training.batch_size
+    live = {name: len(units) for name, units in compact.active_workspace().units.items()}
+    size = config.model.training.batch_size
     return {
         "task": number,
         "steps": {form: vars(timing) for form, timing in timings.items()},
@@ -120,13 +119,14 @@ def steps_table(precision: str, figures: list[Figures]) -> Table:
 def measure_run(config: RunConfig) -> Figures:
     """A whole run, and how busy the GPU was meanwhile."""
     with tempfile.TemporaryDirectory() as scratch:
-        create_folder(config, Path(scratch) / "run")
-        run = Run(Path(scratch) / "run")
+        run = Run(config, folder=Path(scratch) / "run")
         with _busy() as samples:
             began = time.perf_counter()
-            metrics = run.execute()
+            metrics = run.execute().metrics
             seconds = time.perf_counter() - began
-    steps = sum(len(task["epochs"]) for task in metrics["tasks"]) * -(-_task_size(config) // config.training.batch_size)
+    steps = sum(len(task["epochs"]) for task in metrics["tasks"]) * -(
+        -_task_size(config) // config.model.training.batch_size
+    )
     return {
         "seconds": seconds,
         "steps": steps,
@@ -136,7 +136,7 @@ def measure_run(config: RunConfig) -> Figures:
 
 
 def _task_size(config: RunConfig) -> int:
-    return len(build_stream(config.stream, config.data)[0].train)
+    return len(stream_of(config)[0].train)
 
 
 @contextlib.contextmanager
@@ -168,24 +168,25 @@ def run_table(figures: Figures) -> Table:
         ["training steps", f"{figures['steps']:,}"],
         ["GPU busy (driver's figure)", busy],
     ]
-    return Table("The small CNN, five tasks", [], rows)
+    return Table("The small CNN, five tasks", (), rows)
 
 
 def _wide(data: Figures, options: Options, precision: str) -> RunConfig:
-    over = {"data": data, "training": {"precision": precision}}
-    config = preset("icifar-100", "spacenet", over, preset_name="wrn-28-10")
+    over = {"stream": data, "training": {"precision": precision}}
+    config = preset_config("icifar-100", "spacenet", over, preset="wrn-28-10")
     return _tiny(config, "wrn-10-1") if options.tiny else config
 
 
 def _small(data: Figures, options: Options) -> RunConfig:
-    config = preset("icifar-100", "spacenet", {"data": data, "training": {"epochs": options.epochs}})
+    config = preset_config("icifar-100", "spacenet", {"stream": data, "training": {"epochs": options.epochs}})
     return _tiny(config, "small-cnn") if options.tiny else config
 
 
 def _tiny(config: RunConfig, net: str) -> RunConfig:
-    training = replace(config.training, device="cpu", epochs=1, batch_size=4)
-    options = replace(config.options, selected=(0,), reserved=(0,), connections=(0.1,))  # type: ignore[call-arg]
-    return replace(config, net=replace(config.net, net=net), training=training, options=options)
+    training = replace(config.model.training, device="cpu", epochs=1, batch_size=4)
+    settings = config.model.method_settings
+    settings = replace(settings, selected=(0,), reserved=(0,), connections=(0.1,))  # type: ignore[call-arg]
+    return change(config, net=NetConfig(net), training=training, method_settings=settings)
 
 
 @contextlib.contextmanager

@@ -16,19 +16,21 @@ from typing import Any
 
 import dacite
 import tomli_w
-from spacenet.experiments.batch import Outcome
-from spacenet.experiments.seeds import seed_folders
 
 from benchmarks.command import reported
 from benchmarks.results import hardware
 from spacenet.cli.main import main as spacenet
-from spacenet.config.presets import preset
+from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
+from spacenet.config.settings import to_plain
 from spacenet.errors import RunError
-from spacenet.experiments.comparison import ComparisonData, MeanStd, Row, rows
-from spacenet.experiments.run import load_metrics
-from spacenet.methods import METHODS
-from spacenet.methods.base import Method
+from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.comparison import ComparisonData, Row, compare_runs
+from spacenet.experiments.folders import seed_folders
+from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.run import RunData, load_config, load_metrics
+from spacenet.methods import Method
+from spacenet.registry import METHODS
 from spacenet.report.tables import Table, comparison_table
 from spacenet.utils.files import save_text
 from spacenet.utils.text import format_mean_std
@@ -39,16 +41,16 @@ TITLES = {"split-mnist": "Split MNIST", "split-fashion-mnist": "Split Fashion-MN
 SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal")
 SEEDS, SEEDS_OF_SLOW = 10, 3
 NEAR = 2.0
-"""A figure of the paper counts as verified if ours is at most so many points below it."""
+"""A figure of the paper counts as verified if ours is at most this many points below it."""
 INTRODUCTION = """\
 # Methods
 
-Every method here learns the same streams in the same training loop and is asked for the class without being told the
-task. Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every
-task's model answers, and the most probable class wins. "told" is the accuracy if the task were told. The rest of the
-table is measured too: the extra memory kept from task to task besides the network, the old images in it, the units by
-which the network has grown, and the time of a run as a multiple of `naive`'s in the same comparison (roughly: the
-machine had other work to do at times).
+Every method here learns the same streams in the same training loop and predicts the class without knowing the task.
+Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every task's
+model answers, and the most probable class wins. Task-IL ACC is the task-incremental accuracy: only the classes of a
+sample's own task compete. The rest of the table is measured too: the extra memory kept from task to task besides the
+network, the stored samples in it, the units by which the network has grown, and the time of a run as a multiple of
+`naive`'s in the same comparison (roughly: the machine had other work to do at times).
 
 `spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
 `python -m benchmarks.methods page` from the figures in `benchmarks/results/`.
@@ -67,19 +69,22 @@ def run(stream: str, folder: Path) -> None:
 
 def keep(stream: str, folder: Path) -> None:
     """Keep the figures of the finished runs in a comparison's folder."""
-    places = [place for name in METHODS for place in seed_folders(folder / name)]
-    found = [Outcome(place, metrics) for place in places if (metrics := load_metrics(place)) and not metrics["stopped"]]
+    runs = {name: [run for place in seed_folders(folder / name) if (run := _finished(place))] for name in METHODS}
+    found = {name: each for name, each in runs.items() if each}
     if not found:
         raise RunError(f"{folder} holds no finished run")
     facts: dict[str, Any] = {
         "date": date.today().isoformat(),
         "hardware": hardware(),
-        "rows": [dataclasses.asdict(row) for row in rows(found)],
-        "acc": {
-            name: [o.metrics["acc"] for o in found if o.metrics and o.metrics["method"] == name] for name in METHODS
-        },
+        "rows": [dataclasses.asdict(row) for row in compare_runs(found).rows],
+        "acc": {name: [run.metrics["acc"] for run in each] for name, each in runs.items()},
     }
     save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")
+
+
+def _finished(place: Path) -> RunData | None:
+    metrics = load_metrics(place)
+    return RunData(load_config(place), metrics, Analysis()) if metrics and not metrics["stopped"] else None
 
 
 def page() -> None:
@@ -90,8 +95,8 @@ def page() -> None:
     for stream, facts in kept.items():
         measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
         table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]))
-        text = dataclasses.replace(table, title="", notes=table.notes[1:]).to_markdown()
-        parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{text}")
+        shown = dataclasses.replace(table, title="", notes=table.notes[1:])  # the introduction explains the columns
+        parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{shown.to_markdown()}")
     parts += [_about(method, kept, paper) for method in METHODS.values()]
     save_text(PAGE, "\n".join(parts))
 
@@ -125,7 +130,7 @@ def _about(method: type[Method], kept: Mapping[str, dict[str, Any]], paper: Mapp
         lines.append(Table("", columns, table, "lrrrrll").to_markdown())
     before: dict[str, Any] = {}
     for stream, title in TITLES.items():
-        settings = _settings(preset(stream, method.name))
+        settings = _settings(preset_config(stream, method.name))
         shown = {
             name: {k: v for k, v in part.items() if before.get(name, {}).get(k) != v} for name, part in settings.items()
         }
@@ -149,8 +154,8 @@ def _text(value: MeanStd) -> str:
 
 def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:
     """What decides the outcome, without where it is computed."""
-    options = {name: value for name, value in dataclasses.asdict(config.options).items() if value is not None}
-    return {"training": {name: getattr(config.training, name) for name in _TRAINING}, "options": options}
+    training = {name: getattr(config.model.training, name) for name in _TRAINING}
+    return {"training": training, "method": to_plain(config.model.method_settings)}
 
 
 _TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "momentum", "weight_decay")

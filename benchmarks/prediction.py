@@ -8,9 +8,9 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,12 +21,13 @@ from rich.console import Console
 
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import after_tasks, alternate
-from benchmarks.workload import Workload, WorkloadOptions, workload
+from benchmarks.workload import Workload, WorkloadOptions, stream_of, workload
 from spacenet.config.run import RunConfig
 from spacenet.data.preprocessing import Array
-from spacenet.data.streams import build_stream
+from spacenet.data.stream import Stream
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model, save_model
-from spacenet.model.model import Label, Model, Recipe
+from spacenet.model.model import Label, Model
 from spacenet.report.tables import Table
 from spacenet.space.cut import cut
 from spacenet.space.pack import Pack, pack
@@ -66,18 +67,23 @@ def measure(options: Options, console: Console) -> Figures:
 
 def learned(config: RunConfig) -> Model:
     """A model that has learned all tasks, a few steps of each: enough to take its space."""
-    stream = build_stream(config.stream, config.data)
+    stream = stream_of(config)
     method = after_tasks(config, stream, list(stream))
-    recipe = Recipe(config.method, config.seed, config.net, config.training, method.settings, stream.input_shape)
-    return Model.of(recipe, method, stream.normalization, [tuple(task.labels) for task in stream], {})
+    return as_model(config, stream, method, [tuple(task.labels) for task in stream])
+
+
+def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[object, ...]]) -> Model:
+    """The model that a method has learned from a stream."""
+    settings = replace(config.model, preprocessing=stream.resolved_preprocessing)
+    return Model.from_method(settings, stream.input_shape, method, stream.normalization, tasks, {})
 
 
 def as_dense(model: Model) -> Model:
     """The same model that predicts with its whole network."""
-    dense = model.copied()
+    dense = replace(model, _method=model.build(learned=model.method))
     ledger = dense.method.ledger
-    units = {p.name: torch.arange(ledger.size(p.name)) for p in ledger.blueprint.layers}
-    dense.method.use_pack(Pack(ledger.blueprint.forward, units, cut(ledger, units)))
+    units = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
+    dense.method.use_pack(Pack(ledger.blueprint.forward, cut(ledger, units), units))
     return dense
 
 
@@ -88,7 +94,7 @@ def compare(model: Model, width: int, seconds_per_cell: float) -> list[Figures]:
     figures = []
     for batch in BATCHES:
         raw = samples_like(batch, model)
-        apart = np.abs(forms[PACKED].probabilities(raw) - forms[DENSE].probabilities(raw)).max()
+        apart = np.abs(forms[PACKED].predict_proba(raw) - forms[DENSE].predict_proba(raw)).max()
         if not apart < 1e-4:
             raise AssertionError(f"the forms do not compute the same: probabilities differ by {apart}")
         for part, make in ((NETWORK, _network), (LABELS, to_labels)):
@@ -102,8 +108,8 @@ def compare(model: Model, width: int, seconds_per_cell: float) -> list[Figures]:
 
 
 def samples_like(count: int, model: Model) -> Array:
-    """So many random samples of the shape that a model takes."""
-    return np.random.default_rng(0).integers(0, 256, (count, *model.recipe.input_shape), dtype=np.uint8)
+    """Random samples of the shape that a model takes."""
+    return np.random.default_rng(0).integers(0, 256, (count, *model.input_shape), dtype=np.uint8)
 
 
 def _network(model: Model, raw: Array) -> Callable[[], object]:
@@ -115,7 +121,7 @@ def _network(model: Model, raw: Array) -> Callable[[], object]:
 def to_labels(model: Model, raw: Array) -> Callable[[], list[Label]]:
     """The way that a user's samples go."""
     names = model.classes
-    return lambda: [names[number] for number in model.probabilities(raw).argmax(1)]
+    return lambda: [names[number] for number in model.predict_proba(raw).argmax(1)]
 
 
 def measure_file(model: Model, threads: int) -> Figures:
@@ -137,7 +143,7 @@ def first_answer(path: Path, threads: int) -> tuple[float, float]:
     began = time.perf_counter()
     model = load_model(path)
     loaded = time.perf_counter()
-    to_labels(model, np.zeros((1, *model.recipe.input_shape), dtype=np.uint8))()
+    to_labels(model, np.zeros((1, *model.input_shape), dtype=np.uint8))()
     return loaded - began, time.perf_counter() - loaded
 
 

@@ -1,4 +1,4 @@
-"""docs/results.md, the paper's figures beside ours, and docs/density.md, what summaries of classes add.
+"""docs/results.md, the paper's figures beside ours, and docs/density.md, what class statistics add.
 
 python -m benchmarks.results run NAME …        run these rows of results/*.toml, keep their figures
 python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
@@ -18,11 +18,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from spacenet.experiments.seeds import seed_folders
-
 from benchmarks.command import reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
+from spacenet.experiments.folders import seed_folders
 from spacenet.experiments.run import load_metrics
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
@@ -36,13 +35,14 @@ INTRODUCTION = """\
 # Results
 
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
-percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Told" is the accuracy of the
-same runs if the task were told. Settings are the presets (docs/settings.md) unless the command says otherwise; they
-were chosen on held-out training data. This page is made by `make results` from the figures in `benchmarks/results/`,
-seed by seed.
+percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Task-IL" is the
+task-incremental accuracy of the same runs: only the classes of a sample's own task compete. Settings are the presets
+(docs/settings.md) unless the command says otherwise; they were chosen on held-out training data. This page is made by
+`make results` from the figures in `benchmarks/results/`, seed by seed.
 """
 
 Figures = dict[str, Any]
+FIGURES = ("acc", "bwt", "task_il_acc")
 
 
 def content(file: str) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def content(file: str) -> dict[str, Any]:
 def row_named(name: str) -> dict[str, Any]:
     rows = {row["name"]: row for file in PAGES for section in content(file)["section"] for row in section["row"]}
     if name not in rows:
-        raise RunError(f"there is no row {name!r}; there are {', '.join(rows)}")
+        raise RunError(f"unknown row {name!r}; choose from {', '.join(rows)}")
     return dict(rows[name])
 
 
@@ -89,7 +89,7 @@ def _of_seed(metrics: Figures) -> Figures:
         "seed": metrics["seed"],
         "acc": metrics["acc"],
         "bwt": metrics["bwt"],
-        "told": metrics["task_incremental"]["acc"],
+        "task_il_acc": metrics["task_il_acc"],
         "matrix": [[round(value, 3) for value in line] for line in metrics["matrix"]],
         "connections": metrics["connections"],
         "bytes_kept": metrics["bytes_kept"],
@@ -127,9 +127,9 @@ def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         paper = [format_mean_std(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
         lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
-    return Table("", ["", "ACC", "BWT", "task-IL ACC", "paper ACC", "paper BWT", "seeds"], lines).to_markdown()
+    return _markdown(["", "ACC", "BWT", "task-IL", "paper ACC", "paper BWT", "seeds"], lines)
 
 
 def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -138,11 +138,11 @@ def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -
     for row, figures in found:
         ours = ["not run yet", "", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in ("acc", "bwt", "told")]
+            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
             sizes = [seed["bytes_kept"] for seed in figures["seeds"] if "bytes_kept" in seed]
             ours.append(format_bytes(round(mean(sizes))) if sizes else "")
         lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
-    return Table("", ["", "ACC", "BWT", "task-IL ACC", "memory", "seeds"], lines).to_markdown()
+    return _markdown(["", "ACC", "BWT", "task-IL", "kept", "seeds"], lines)
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -155,7 +155,7 @@ def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
         lines.append([row["label"], *cells, _over_seeds([stdev(line) for line in last])])
     columns = ["", *(f"task {number}" for number in range(1, tasks + 1)), "sd over tasks"]
-    return f"Accuracy on each task after the last one:\n\n{Table('', columns, lines).to_markdown()}"
+    return f"Accuracy on each task after the last one:\n\n{_markdown(columns, lines)}"
 
 
 def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
@@ -164,6 +164,10 @@ def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         measured = f"{figures['date']}, {figures['hardware']}" if figures else "not run yet"
         lines.append(f"- {row['label']}: `spacenet run {row['command']}` ({measured})")
     return "\n".join(lines) + "\n"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return Table("", columns, rows).to_markdown()
 
 
 def _over_seeds(values: list[float]) -> str:

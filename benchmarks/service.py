@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,14 +28,13 @@ from rich.console import Console
 from benchmarks.clients import Asked, ask_on
 from benchmarks.command import load, measured, read_options
 from benchmarks.workload import STREAM, workload
-from spacenet.config.presets import preset
+from spacenet.config.model import PreprocessingConfig
+from spacenet.config.presets import preset_config
 from spacenet.data.datasets import MNIST
-from spacenet.data.preprocessing import Array, NormalizationSpec
+from spacenet.data.preprocessing import Array
 from spacenet.errors import RunError
-from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.model.file import load_model, save_model
-from spacenet.model.model import Model, Recipe
-from spacenet.option_types import Flag, OptionalPath
+from spacenet.model.model import Model
 from spacenet.report.tables import Table
 
 INPUTS = 64
@@ -58,9 +57,9 @@ class Options:
     """Clients that ask at the same time."""
     samples: int = 12_000
     """Samples of the task that is learned."""
-    json: OptionalPath = None
+    json: Path | None = None
     """Also write the figures to this file."""
-    tiny: Flag = False
+    tiny: bool = False
     """Tiny sizes: shows whether the measuring works, nothing else."""
 
 
@@ -96,18 +95,15 @@ def _new_model(*, tiny: bool) -> Model:
         with workload(1, None, tiny=True) as work:
             config = work.config
     else:
-        config = preset(STREAM, "spacenet", {})
-    assert isinstance(config.options, SparseSettings)
-    shape = MNIST.shape
-    recipe = Recipe(config.method, config.seed, config.net, config.training, config.options, shape)
-    model = Model(recipe, NormalizationSpec(1 / 255))
+        config = preset_config(STREAM, "spacenet")
+    model = Model(replace(config.model, preprocessing=PreprocessingConfig()), MNIST.shape)
     for task in range(5):
         model.learn(_random(200, model, seed=10 + task), np.arange(200) % 2 + 2 * task)
     return model
 
 
 def _random(count: int, model: Model, seed: int) -> Array:
-    return np.random.default_rng(seed).integers(0, 256, (count, *model.recipe.input_shape), dtype=np.uint8)
+    return np.random.default_rng(seed).integers(0, 256, (count, *model.input_shape), dtype=np.uint8)
 
 
 def _task(model: Model, samples: int) -> bytes:
@@ -119,7 +115,7 @@ def _task(model: Model, samples: int) -> bytes:
 
 def _answers(model: Model, inputs: Array) -> list[tuple[Any, float]]:
     """What the model must answer; one input at a time, as it is asked."""
-    each = (model.probabilities(inputs[row : row + 1])[0] for row in range(len(inputs)))
+    each = (model.predict_proba(inputs[row : row + 1])[0] for row in range(len(inputs)))
     return [(model.classes[int(chances.argmax())], float(chances.max())) for chances in each]
 
 
@@ -179,14 +175,14 @@ def _learned(address: str, task: bytes) -> tuple[float, float]:
 def _figures(asked: Sequence[Asked], times: tuple[float, float], expected: Expected) -> dict[str, Any]:
     answered = [each for each in asked if each.status == 200]
     first, last = min(expected), max(expected)
-    told_apart = sum(not _alike(*pair) for pair in zip(expected[first], expected[last], strict=True))
+    distinguished = sum(not _alike(*pair) for pair in zip(expected[first], expected[last], strict=True))
     return {
         "requests": len(asked),
         "wrong": sum(not _right(each, expected) for each in answered),
         "by_old_model": sum(each.answer["tasks"] == first for each in answered),
         "by_new_model": sum(each.answer["tasks"] == last for each in answered),
         "inputs": INPUTS,
-        "inputs_told_apart": told_apart,
+        "inputs_distinguished": distinguished,
         "status_4xx": sum(400 <= each.status < 500 for each in asked),
         "status_5xx": sum(each.status >= 500 for each in asked),
         "no_answer": sum(each.status == 0 for each in asked),
@@ -225,7 +221,7 @@ def _phase(asked: Sequence[Asked]) -> dict[str, Any]:
     }
 
 
-def _phases_table(figures: Mapping[str, Any]) -> Any:
+def _phases_table(figures: Mapping[str, Any]) -> Table:
     rows = []
     for name, phase in figures["phases"].items():
         if phase["requests"]:
@@ -240,7 +236,7 @@ def _verdict(figures: Mapping[str, Any]) -> str:
         f"{figures['requests']:,} requests: {figures['wrong']} wrong answers, {figures['status_4xx']} refused (4xx), "
         f"{figures['status_5xx']} failed (5xx), {figures['no_answer']} without answer.\n"
         f"{figures['by_old_model']:,} answers by the model before the task, {figures['by_new_model']:,} by the one "
-        f"after; they answer {figures['inputs_told_apart']} of the {figures['inputs']} inputs differently.\n"
+        f"after; they answer {figures['inputs_distinguished']} of the {figures['inputs']} inputs differently.\n"
         f"Learning took {figures['learning_seconds']:.1f} s. {figures['cores']} cores, load at the start "
         f"{figures['load_at_start']}."
     )

@@ -62,7 +62,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
         bound = f"{limit:g} s" if name in IN_SECONDS else f"{limit:g} × torch"
         label = f"spacenet {name}" + (f" {options.stream}, without training" if name == "run" else "")
         rows.append([label, f"{best:.2f} s", f"{best / unit:.2f}", bound])
-    console.print(Table("Start-up", ["command", "fastest", "ratio to import torch", "at most"], rows).to_rich())
+    console.print(Table("Start-up", ["command", "fastest", "ratio to import torch", "at most"], rows))
     return {"seconds": seconds, "load": load(), "python": sys.version.split()[0]}
 
 

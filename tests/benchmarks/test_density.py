@@ -26,7 +26,7 @@ def test_another_stream_is_learned_with_the_presets_of_both(capsys: pytest.Captu
 
 def test_a_stream_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert density.main(["--stream", "nothing"]) == 2
-    assert "there is no 'nothing'" in capsys.readouterr().err
+    assert "unknown stream 'nothing'" in capsys.readouterr().err
 
 
 def test_the_verdict_names_what_takes_too_long() -> None:

@@ -1,14 +1,16 @@
+import json
 import shlex
 from pathlib import Path
 
 import pytest
-from spacenet.experiments.batch import execute
-from spacenet.experiments.seeds import create_folders
 
 from benchmarks import results
-from spacenet.cli.run import _parse
-from spacenet.config.presets import preset
-from spacenet.report.tables import bytes_text
+from spacenet.api.settings import build_config
+from spacenet.cli.options import Selection, parse_stream_command
+from spacenet.cli.run import DESCRIPTION, GROUPS, RunOptions
+from spacenet.config.presets import preset_config
+from spacenet.experiments.run import Run
+from spacenet.utils.text import format_bytes
 
 
 @pytest.fixture
@@ -37,9 +39,9 @@ command = "split-digits --method naive"
 
 
 def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
-    config = preset("split-digits", "spacenet", {"data": {"tasks": "0,1/2,3"}, "training": {"epochs": 1}})
-    folders = create_folders(config, [0, 1], here / "runs")
-    found = [outcome.metrics for folder in folders if (outcome := execute(folder)).metrics is not None]
+    config = preset_config("split-digits", "spacenet", {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 1}})
+    runs = [Run(config.with_seed(seed), folder=here / "runs" / f"seed-{seed}") for seed in range(2)]
+    found = [run.execute().metrics for run in runs]
     accs = [metrics["acc"] for metrics in found]
     assert results.main(["collect", "digits", str(here / "runs")]) == 0
     page = (here / "results.md").read_text()
@@ -50,13 +52,13 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert "spacenet run split-digits --seeds 2" in page
     beside = (here / "density.md").read_text()
     assert beside.startswith("Said first.")
-    assert f"| {bytes_text(found[0]['bytes_kept'])} | 2 |" in beside
+    assert f"| {format_bytes(found[0]['bytes_kept'])} | 2 |" in beside
     assert "paper ACC" not in beside
 
 
 def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert results.main(["run", "nothing"]) == 2
-    assert "there is no row 'nothing'; there are digits, missing, other" in capsys.readouterr().err
+    assert "unknown row 'nothing'; choose from digits, missing, other" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", results.PAGES)
@@ -64,6 +66,20 @@ def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) 
     rows = [row for section in results.content(file)["section"] for row in section["row"]]
     for row in rows:
         assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
-        options, _, config, _ = _parse(shlex.split(row["command"]))
+        words = shlex.split(row["command"])
+        options, _, selection, settings = parse_stream_command(
+            RunOptions, words, "run", DESCRIPTION, GROUPS, Selection.peek(words)
+        )
         assert options.seeds > 1
-        assert row["command"].split()[0] == config.stream
+        assert words[0] == selection.stream
+        build_config(selection.stream, selection.method, net=selection.net, preset=selection.preset, settings=settings)
+
+
+def test_the_kept_figures_are_those_of_the_rows() -> None:
+    rows = [row for file in results.PAGES for section in results.content(file)["section"] for row in section["row"]]
+    for row in rows:
+        kept = results.HERE / f"{row['name']}.json"
+        if kept.is_file():
+            figures = json.loads(kept.read_text())
+            assert figures["command"] == f"spacenet run {row['command']}"
+            assert all({"acc", "bwt", "task_il_acc"} <= set(seed) for seed in figures["seeds"])

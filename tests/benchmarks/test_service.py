@@ -18,7 +18,7 @@ def test_a_service_under_load_learns_and_answers_rightly() -> None:
     assert figures["wrong"] == figures["status_4xx"] == figures["status_5xx"] == figures["no_answer"] == 0
     assert figures["by_old_model"] > 0
     assert figures["by_new_model"] > 0
-    assert figures["inputs_told_apart"] > 0
+    assert figures["inputs_distinguished"] > 0
     assert figures["phases"]["during"]["requests"] > 0
 
 

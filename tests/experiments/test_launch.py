@@ -11,7 +11,7 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.config.presets import preset_config
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import MissingExtraError, SettingsError
+from spacenet.errors import MissingExtraError, SettingsError, SpaceFull
 from spacenet.experiments.jobs import Job, execute
 from spacenet.experiments.launch import launch
 from spacenet.methods.spacenet import SpaceNet
@@ -19,6 +19,7 @@ from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task
 from spacenet.utils.files import load_tensors, save_tensors
+from tests.experiments.support import config
 
 SHAPE = (3, 8, 8)
 TRAINING = TrainingConfig(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
@@ -60,14 +61,20 @@ def test_all_processes_end_with_the_same_ledger_bit_for_bit(tmp_path: Path) -> N
     assert last == facts["losses"][-1] < facts["losses"][0]
 
 
-def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path, kept: bool) -> None:
     over = {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 10, "devices": 2, "device": "cpu"}}
-    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run"))
+    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run" if kept else None))
     assert outcome.error is None
     assert outcome.data is not None
     assert outcome.data.metrics["hardware"].startswith("2 × CPU")
     assert outcome.data.metrics["acc"] > 60
     assert outcome.data.model is not None
+    assert outcome.data.analysis.confusion is not None
+    assert outcome.data.folder == (tmp_path / "run" if kept else None)
+    if not kept:
+        assert list(tmp_path.iterdir()) == []
+        return
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "analysis.safetensors",
         "config.toml",
@@ -75,6 +82,14 @@ def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
         "model.safetensors",
         "run.log",
     ]
+
+
+def test_a_run_on_two_devices_that_runs_out_of_space(tmp_path: Path) -> None:
+    training = {"epochs": 1, "devices": 2, "device": "cpu"}
+    outcome = execute(Job(config(tmp_path, training=training, net={"hidden": [30, 16]})))
+    assert isinstance(outcome.error, SpaceFull)
+    assert outcome.data is not None
+    assert outcome.data.metrics["tasks_learned"] == 2
 
 
 def test_without_fabric_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,7 +94,7 @@ def run(
     Examples
     --------
     >>> import spacenet
-    >>> result = spacenet.run("split-digits", "spacenet", epochs=3, tasks="0,1/2,3", progress=False)
+    >>> result = spacenet.run("split-digits", "spacenet", epochs=10, tasks="0,1/2,3", progress=False)
     >>> result.matrix.shape
     (2, 2)
     >>> result.acc > 90

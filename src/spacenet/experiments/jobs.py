@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spacenet.config.engine import EngineConfig
@@ -98,15 +99,15 @@ def execute(job: Job, callbacks: Sequence[Callback] = ()) -> Outcome:
         if metrics is not None and not metrics["stopped"] and job.folder is not None:
             return Outcome(job, load_run(job.folder))
         if job.config.model.training.devices > 1:
-            return launch(job.config.model.training, _in_process, job, bool(callbacks))
+            return _execute_shared(job, bool(callbacks))
     except SpacenetError as error:
         return Outcome(job, error=error)
     return _attempt(job, callbacks)
 
 
-def _attempt(job: Job, callbacks: Sequence[Callback], hardware: Hardware | None = None) -> Outcome:
+def _attempt(job: Job, callbacks: Sequence[Callback]) -> Outcome:
     try:
-        return Outcome(job, Run(job.config, job.stream, job.folder, callbacks, hardware).execute())
+        return Outcome(job, Run(job.config, job.stream, job.folder, callbacks).execute())
     except SpaceFull as error:
         return Outcome(job, error.result, error)
     except SpacenetError as error:
@@ -128,9 +129,26 @@ def _note(job: Job, error: Exception) -> UnexpectedError:
     return noted
 
 
-def _in_process(hardware: Hardware, job: Job, show: bool) -> Outcome:
+def _execute_shared(job: Job, show: bool) -> Outcome:
+    """Do a job in several processes that share every batch. Its data comes back through its folder or a passing one."""
+    with TemporaryDirectory() as passing:
+        folder = job.folder or Path(passing)
+        error = launch(job.config.model.training, _in_process, job, folder, show)
+        data = load_run(folder) if error is None or isinstance(error, SpaceFull) else None
+    return Outcome(job, dataclasses.replace(data, folder=job.folder) if data else None, error)
+
+
+def _in_process(hardware: Hardware, job: Job, folder: Path, show: bool) -> SpacenetError | None:
     """One of several processes that share a run. A live bar cannot be handed over to it, so it logs lines."""
-    return _attempt(job, [LineLogger()] if show else [], hardware)
+    try:
+        Run(job.config, job.stream, folder, [LineLogger()] if show else [], hardware).execute()
+    except SpacenetError as error:
+        if isinstance(error, SpaceFull):
+            error.result = None  # it is in the folder
+        return error
+    except Exception as error:
+        return _note(job, error)
+    return None
 
 
 def in_this_process(jobs: Sequence[Job], engine: EngineConfig) -> bool:

@@ -6,7 +6,6 @@ writes.
 """
 
 import dataclasses
-import pickle
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -24,7 +23,8 @@ Result = TypeVar("Result")
 def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments: Any) -> Result:
     """Call `function(hardware, *arguments)` in as many processes as the settings ask for; returns the first's result.
 
-    The function must be one that a fresh process can import.
+    The function must be one that a fresh process can import. What it returns must be small and hold no tensors: it
+    comes through a pipe that is only read when the processes have ended.
     """
     hardware = find_hardware(settings)
     on_gpu = hardware.device.type == "cuda"
@@ -42,19 +42,10 @@ def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments
 
 
 class _Sealed:
-    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses.
-
-    It is handed over by value: tensors in shared memory are gone once the process that made them has ended.
-    """
+    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses."""
 
     def __init__(self, content: Any) -> None:
         self.content = content
-
-    def __getstate__(self) -> bytes:
-        return pickle.dumps(self.content)
-
-    def __setstate__(self, state: bytes) -> None:
-        self.content = pickle.loads(state)
 
 
 def _in_process(

@@ -1,0 +1,127 @@
+"""`spacenet.compare` and `spacenet.sweep`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import spacenet
+from spacenet.api import BEST, Comparison, SweepResult, Trial
+from spacenet.config.run import read_toml
+from spacenet.errors import RunError, SettingsError
+from spacenet.methods import Method
+from spacenet.methods.naive import Naive
+from tests.api.support import QUICK, bits, cloud_stream
+
+optuna_warns = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
+
+
+def own_method() -> type[Method]:
+    class Own(Naive):
+        """Fine-tuning of mine."""
+
+        name = "my-method"
+
+    return Own
+
+
+def test_methods_side_by_side_in_memory(place: Path) -> None:
+    table = spacenet.compare(cloud_stream(), ["joint", "naive", own_method()], seeds=2, seed=1, workers=2, **QUICK)
+    assert isinstance(table, Comparison)
+    assert [(row.method, row.seeds) for row in table.rows] == [("naive", 2), ("joint", 2), ("my-method", 2)]
+    assert [run.seed for run in table.runs["naive"]] == [1, 2]
+    for each in table.runs["naive"]:
+        assert bits(each) == bits(spacenet.run(cloud_stream(), "naive", seed=each.seed, **QUICK))
+    assert table.failures == ()
+    assert list(place.iterdir()) == []
+
+
+def test_a_comparison_in_a_folder_goes_on(place: Path) -> None:
+    first = spacenet.compare(cloud_stream(), "naive", out="kept", workers=1, **QUICK)
+    times = {path: path.stat().st_mtime_ns for path in place.rglob("metrics.json")}
+    both = spacenet.compare(cloud_stream(), "naive, ewc", out="kept", seeds=2, workers=1, **QUICK)
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert bits(both.runs["naive"][0]) == bits(first.runs["naive"][0])
+    assert [(row.method, row.seeds) for row in both.rows] == [("naive", 2), ("ewc", 2)]
+    assert json.loads((place / "kept" / "comparison.json").read_text())["stream"] == "custom"
+    assert (place / "kept" / "comparison.csv").read_text() == both.to_csv()
+    assert (place / "kept" / "comparison.md").read_text() == both.to_markdown()
+    with pytest.raises(RunError, match=r"other settings \(training.epochs\)"):
+        spacenet.compare(cloud_stream(), "naive", out="kept", **{**QUICK, "epochs": 3})
+
+
+def test_a_method_that_cannot_take_part_is_a_failure_and_the_others_go_on() -> None:
+    config = {"methods": {"spacenet": {"method": {"selected": [999]}}}}
+    table = spacenet.compare(cloud_stream(), ["naive", "spacenet"], config=config, workers=1, **QUICK)
+    assert [row.method for row in table.rows] == ["naive"]
+    (failure,) = table.failures
+    assert (failure.method, failure.seed) == ("spacenet", 0)
+    assert "999 units" in failure.reason
+
+
+def test_settings_and_a_net_are_for_all_methods() -> None:
+    table = spacenet.compare("split-digits", ["naive", "ewc"], epochs=1, tasks="0,1/2,3", net="mlp", progress=False)
+    assert {run[0].config.model.training.epochs for run in table.runs.values()} == {1}
+    assert {run[0].config.stream.tasks for run in table.runs.values()} == {"0,1/2,3"}
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        (["naive", "ewk"], "unknown method 'ewk', did you mean 'ewc'"),
+        (",", "methods: no method is named"),
+        ([], "methods: no method is named"),
+    ],
+)
+def test_methods_that_do_not_exist(methods: str | list[str], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacenet.compare(cloud_stream(), methods, **QUICK)
+
+
+def test_seeds_out_of_range() -> None:
+    with pytest.raises(SettingsError, match="seeds: 0 is out of range"):
+        spacenet.compare(cloud_stream(), seeds=0)
+
+
+@optuna_warns
+def test_a_search_in_memory_and_its_best_settings(place: Path) -> None:
+    seen: list[Trial] = []
+    result = spacenet.sweep(cloud_stream(), "naive", trials=3, workers=1, on_trial=seen.append, **QUICK)
+    assert isinstance(result, SweepResult)
+    assert [trial.number for trial in seen] == [0, 1, 2]
+    scores = [trial.score or 0.0 for trial in result.trials]
+    assert scores == sorted(scores, reverse=True)
+    best = result.trials[0].values["training.learning_rate"]
+    assert result.best.model.training.learning_rate == best
+    assert result.best.stream.validation == 0.0
+    run = spacenet.run(cloud_stream(), "naive", config=result.best.to_plain(), progress=False)
+    assert run.config.model == result.best.model
+    assert run.metrics["evaluated_on"] == "test set"
+    assert list(place.iterdir()) == []
+
+
+@optuna_warns
+def test_a_search_in_a_folder_goes_on(place: Path) -> None:
+    first = spacenet.sweep(cloud_stream(), "naive", trials=1, out="kept", workers=1, **QUICK)
+    seen: list[Trial] = []
+    more = spacenet.sweep(cloud_stream(), "naive", trials=3, out="kept", workers=1, on_trial=seen.append, **QUICK)
+    assert [trial.number for trial in seen] == [1, 2]
+    assert first.trials[0] in list(more.trials)
+    assert len(more.trials) == 3
+    assert read_toml(place / "kept" / BEST) == more.best.to_plain()
+    with pytest.raises(RunError, match="holds another search"):
+        spacenet.sweep(cloud_stream(), "naive", trials=3, seed=5, out="kept", **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"trials": 0}, "trials: 0 is out of range"),
+        ({"seeds": 0}, "seeds: 0 is out of range"),
+        ({"validation": 0.0}, "validation: 0.0 is out of range"),
+        ({"epoch": 1}, "did you mean 'epochs'"),
+    ],
+)
+def test_a_search_that_cannot_work(arguments: dict[str, float], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacenet.sweep(cloud_stream(), "naive", **arguments)  # type: ignore[arg-type]
