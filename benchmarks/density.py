@@ -19,7 +19,7 @@ from rich.console import Console
 from benchmarks.command import measured, read_options
 from benchmarks.prediction import as_model, samples_like, to_labels
 from benchmarks.stepping import alternate, new_method
-from benchmarks.workload import WorkloadOptions, change, stream_of, workload
+from benchmarks.workload import WorkloadOptions, stream_of, with_model, workload
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
 from spacenet.methods import get_method
@@ -82,7 +82,7 @@ def what_is_learned(options: Options) -> Iterator[tuple[str, dict[str, RunConfig
     """The data in words, and the run of each method."""
     if options.stream is None:
         with workload(options.threads, options.data_dir, tiny=options.tiny) as work:
-            plain = change(work.config, training=replace(work.config.model.training, device="cpu"))
+            plain = with_model(work.config, training=replace(work.config.model.training, device="cpu"))
             yield work.data, {PLAIN: plain, WITH: with_statistics(plain)}
         return
     over: Figures = {"training": {"threads": options.threads}}
@@ -101,7 +101,7 @@ def with_statistics(config: RunConfig) -> RunConfig:
     """The same run by spacenet-density."""
     settings = config.model.method_settings
     assert isinstance(settings, AdaptiveSettings)
-    return change(config, method=WITH, method_settings=DensitySettings(**asdict(settings)))
+    return with_model(config, method=WITH, method_settings=DensitySettings(**asdict(settings)))
 
 
 def learned(config: RunConfig, *, warm_up: bool = False) -> tuple[Model, float]:

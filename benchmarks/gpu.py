@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.command import measured, read_options
 from benchmarks.stepping import Stepper, after_tasks, alternate, dense_stepper, new_method
-from benchmarks.workload import change, masked_dense, random_samples, stream_of
+from benchmarks.workload import masked_dense, random_samples, stream_of, with_model
 from spacenet.config.model import NetConfig
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
@@ -186,7 +186,7 @@ def _tiny(config: RunConfig, net: str) -> RunConfig:
     training = replace(config.model.training, device="cpu", epochs=1, batch_size=4)
     settings = config.model.method_settings
     settings = replace(settings, selected=(0,), reserved=(0,), connections=(0.1,))  # type: ignore[call-arg]
-    return change(config, net=NetConfig(net), training=training, method_settings=settings)
+    return with_model(config, net=NetConfig(net), training=training, method_settings=settings)
 
 
 @contextlib.contextmanager

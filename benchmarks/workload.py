@@ -17,6 +17,8 @@ from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
 from spacenet.data.datasets import MNIST
 from spacenet.data.fetch import DATA_VARIABLE
+from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 
 STREAM = "split-mnist"
@@ -60,6 +62,11 @@ class Workload:
 def with_model(config: RunConfig, **changes: Any) -> RunConfig:
     """The same run with other parts of its model configuration."""
     return replace(config, model=replace(config.model, **changes))
+
+
+def stream_of(config: RunConfig) -> Stream:
+    """What the run learns, with its preprocessing."""
+    return build_stream(config.stream).with_preprocessing(config.model.preprocessing)
 
 
 def masked_dense(config: RunConfig) -> RunConfig:

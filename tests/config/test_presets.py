@@ -45,8 +45,8 @@ def test_every_stream_has_presets_and_settings_of_methods_are_those_of_known_one
 
 
 def test_static_sparse_has_the_very_settings_of_spacenet() -> None:
-    for stream, name in ALL_PRESETS:
-        adaptive, static = (preset_config(stream, method, preset=name) for method in ("spacenet", "static-sparse"))
+    for of_stream, name in ALL_PRESETS:
+        adaptive, static = (preset_config(of_stream, method, preset=name) for method in ("spacenet", "static-sparse"))
         assert adaptive.stream == static.stream
         for section in ("net", "training", "preprocessing", "seed"):
             assert getattr(adaptive.model, section) == getattr(static.model, section)
