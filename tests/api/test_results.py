@@ -13,7 +13,6 @@ from spacenet.config.presets import preset_config
 from spacenet.errors import RunError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.jobs import Job, Outcome
-from spacenet.experiments.run import RunData
 from tests.api.support import QUICK, SPACE, bits, cloud_stream
 
 
@@ -61,7 +60,7 @@ def test_a_run_shows_itself(run: RunResult, place: Path) -> None:
 def test_figures_of_a_run(run: RunResult) -> None:
     for name in ("acc", "bwt", "forgetting", "fwt", "task_il_acc"):
         assert getattr(run, name) == run.metrics[name]
-    empty = RunResult(RunData(preset_config("split-digits", "naive"), {"tasks_learned": 0}, Analysis()))
+    empty = RunResult(preset_config("split-digits", "naive"), {"tasks_learned": 0}, Analysis())
     with pytest.raises(RunError, match="no task was learned"):
         empty.acc  # noqa: B018
     assert (empty.matrix.size, repr(empty)) == (0, "")

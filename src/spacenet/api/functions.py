@@ -106,7 +106,7 @@ def run(
     if seeds is None:
         job = Job(base, data, folder)
         check_folder(job)
-        return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
+        return RunResult.of(finish(execute(job, _callbacks(job, callbacks, progress))))
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     first = base.model.seed
@@ -127,12 +127,12 @@ def run_seeds(
 ) -> SeedResults:
     """Do the same run with several seeds."""
     outcomes = do_jobs(jobs, engine, callbacks, progress)
-    results = [RunResult(outcome.data) for outcome in outcomes if outcome.data is not None and outcome.data.labels]
+    results = [RunResult.of(outcome.data) for outcome in outcomes if outcome.data is not None and outcome.data.labels]
     if not results:
         raise outcomes[0].error or RunError("no run was finished")
     results.sort(key=lambda result: result.seed)
     if folder is not None:
-        save_summary(folder, [result.data for result in results])
+        save_summary(folder, results)
     return SeedResults(results, compare_outcomes(outcomes).failures)
 
 
@@ -150,7 +150,7 @@ def resume(
         jobs = [Job(load_config(each), folder=each) for each in several]
         return run_seeds(jobs, engine or EngineConfig(), place, callbacks, progress)
     job = Job(load_config(place), folder=place)
-    return RunResult(finish(execute(job, _callbacks(job, callbacks, progress))))
+    return RunResult.of(finish(execute(job, _callbacks(job, callbacks, progress))))
 
 
 def compare(
@@ -216,9 +216,9 @@ def compare(
         for number in range(seed, seed + seeds)
     ]
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
-    comparison = Comparison(compare_outcomes(do_jobs(jobs, where, (), progress)))
+    comparison = Comparison.of(compare_outcomes(do_jobs(jobs, where, (), progress)))
     if folder is not None:
-        save_comparison(folder, comparison.data)
+        save_comparison(folder, comparison)
         save_text(folder / "comparison.md", comparison.to_markdown())
         save_text(folder / "comparison.csv", comparison.to_csv())
     return comparison
@@ -322,7 +322,7 @@ def finish(outcome: Outcome) -> Any:
     if outcome.error is None:
         return outcome.data
     if isinstance(outcome.error, SpaceFull) and outcome.data is not None:
-        outcome.error.result = RunResult(outcome.data)
+        outcome.error.result = RunResult.of(outcome.data)
     raise outcome.error
 
 

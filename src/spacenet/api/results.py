@@ -11,12 +11,11 @@ import numpy as np
 from spacenet.config.run import RunConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import RunError
-from spacenet.experiments.comparison import ComparisonData, Failure, Row
+from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.experiments.folders import comparison_json, summarize_seeds
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
-from spacenet.model.model import Model
 from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
 
@@ -46,8 +45,19 @@ class _Shown:
         return self.tables()[0].to_markdown()
 
 
+def _figure(name: str) -> property:
+    """A figure of metrics.json, as a property."""
+
+    def get(result: "RunResult") -> float:
+        if name not in result.metrics:
+            raise RunError("no task was learned, so there is nothing measured")
+        return float(result.metrics[name])
+
+    return property(get)
+
+
 @dataclass(frozen=True, repr=False)
-class RunResult(_Shown):
+class RunResult(_Shown, RunData):
     """The result of one run. Accuracies are percentages.
 
     Attributes
@@ -62,74 +72,22 @@ class RunResult(_Shown):
     model : Model or None
         The model, for methods that leave one.
     config : RunConfig
-        All settings.
+        All settings; `method`, `stream` and `seed` are among them.
     """
 
-    data: RunData
+    acc, bwt, forgetting = _figure("acc"), _figure("bwt"), _figure("forgetting")
+    fwt, task_il_acc = _figure("fwt"), _figure("task_il_acc")
 
-    @property
-    def config(self) -> RunConfig:
-        return self.data.config
-
-    @property
-    def metrics(self) -> dict[str, Any]:
-        return self.data.metrics
-
-    @property
-    def method(self) -> str:
-        return self.data.config.model.method
-
-    @property
-    def stream(self) -> str:
-        return self.data.config.stream.name
-
-    @property
-    def seed(self) -> int:
-        return self.data.config.model.seed
-
-    @property
-    def acc(self) -> float:
-        return self._figure("acc")
-
-    @property
-    def bwt(self) -> float:
-        return self._figure("bwt")
-
-    @property
-    def forgetting(self) -> float:
-        return self._figure("forgetting")
-
-    @property
-    def fwt(self) -> float:
-        return self._figure("fwt")
-
-    @property
-    def task_il_acc(self) -> float:
-        return self._figure("task_il_acc")
+    @classmethod
+    def of(cls, data: RunData) -> "RunResult":
+        return cls(**vars(data))
 
     @property
     def matrix(self) -> Array:
         return np.array(self.metrics.get("matrix", []))
 
-    @property
-    def labels(self) -> list[list[str]]:
-        return self.data.labels
-
-    @property
-    def model(self) -> Model | None:
-        return self.data.model
-
-    @property
-    def folder(self) -> Path | None:
-        return self.data.folder
-
-    def _figure(self, name: str) -> float:
-        if name not in self.metrics:
-            raise RunError("no task was learned, so there is nothing measured")
-        return float(self.metrics[name])
-
     def tables(self) -> list[Table]:
-        return run_tables(self.data)
+        return run_tables(self)
 
     def to_frame(self) -> "DataFrame":
         """The accuracy matrix as a pandas data frame: rows are tasks learned, columns are tasks tested."""
@@ -143,7 +101,7 @@ class RunResult(_Shown):
         """Write an HTML page with everything that can be shown of the run; it needs no other files."""
         from spacenet.report.page.build import run_page, save_page
 
-        save_page(run_page([self.data], beside.data if beside else None), Path(path))
+        save_page(run_page([self], beside), Path(path))
         return Path(path)
 
 
@@ -173,7 +131,7 @@ class SeedResults(_Shown, Sequence[RunResult]):
 
     @cached_property
     def summary(self) -> dict[str, MeanStd]:
-        return summarize_seeds([run.data for run in self.runs])
+        return summarize_seeds(self.runs)
 
     @property
     def acc(self) -> MeanStd:
@@ -188,7 +146,7 @@ class SeedResults(_Shown, Sequence[RunResult]):
         return self.summary["task_il_acc"]
 
     def tables(self) -> list[Table]:
-        return [seeds_table([run.data for run in self.runs])]
+        return [seeds_table(self.runs)]
 
     def to_frame(self) -> "DataFrame":
         """One row per seed as a pandas data frame."""
@@ -202,50 +160,44 @@ class SeedResults(_Shown, Sequence[RunResult]):
         """Write an HTML page: figures of all seeds, plots of the first."""
         from spacenet.report.page.build import run_page, save_page
 
-        page = run_page([run.data for run in self.runs], failures=self.failures)
+        page = run_page(self.runs, failures=self.failures)
         save_page(page, Path(path))
         return Path(path)
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(_Shown):
+class Comparison(_Shown, ComparisonData):
     """Several methods on one stream: one row per method.
 
     Attributes
     ----------
     rows : sequence of Row
         ACC, BWT and task-incremental ACC with their standard deviation, what each method keeps, and its time.
+    runs : dict
+        The runs of each method.
     failures : sequence of Failure
         Runs that did not learn the whole stream, each with its reason.
     """
 
-    data: ComparisonData
+    runs: Mapping[str, Sequence[RunResult]]
 
-    @property
-    def rows(self) -> Sequence[Row]:
-        return self.data.rows
-
-    @property
-    def failures(self) -> Sequence[Failure]:
-        return self.data.failures
-
-    @property
-    def runs(self) -> Mapping[str, list[RunResult]]:
-        """The runs of each method."""
-        return {name: [RunResult(run) for run in runs] for name, runs in self.data.runs.items()}
+    @classmethod
+    def of(cls, data: ComparisonData) -> "Comparison":
+        runs = {name: [RunResult.of(run) for run in runs] for name, runs in data.runs.items()}
+        return cls(**{**vars(data), "runs": runs})
 
     def tables(self) -> list[Table]:
-        return [comparison_table(self.data)]
+        return [comparison_table(self)]
 
     def to_csv(self) -> str:
         """Plain numbers as CSV, one line per method."""
         columns = self.columns()
         rows = [["" if v is None else str(v) for v in row] for row in zip(*columns.values(), strict=True)]
-        return Table(self.data.stream, list(columns), rows).to_csv()
+        return Table(self.stream, list(columns), rows).to_csv()
 
     def to_json(self) -> str:
         """Rows and failures as JSON."""
-        return comparison_json(self.data)
+        return comparison_json(self)
 
     def to_frame(self) -> "DataFrame":
         """One row per method as a pandas data frame, with plain numbers."""
@@ -269,7 +221,7 @@ class Comparison(_Shown):
         """Write an HTML page that puts the methods side by side."""
         from spacenet.report.page.build import comparison_page, save_page
 
-        save_page(comparison_page(self.data), Path(path))
+        save_page(comparison_page(self), Path(path))
         return Path(path)
 
 

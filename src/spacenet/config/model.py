@@ -63,6 +63,11 @@ class ModelConfig(Settings):
     method_settings: MethodSettings = field(default_factory=MethodSettings)
     seed: Annotated[int, Ge(0)] = 0
 
+    def __post_init__(self) -> None:
+        if type(self.method_settings) is MethodSettings:  # the defaults of the method
+            object.__setattr__(self, "method_settings", settings_type(self.method)())
+        super().__post_init__()
+
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> "ModelConfig":
         """The configuration that nested mappings describe, as TOML, JSON and presets hold them."""

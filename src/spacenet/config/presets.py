@@ -42,7 +42,7 @@ class Preset:
         return str(self.base.get("net", {}).get("name", "mlp"))
 
     def with_net(self, net: str) -> "Preset":
-        """The same for another network. Nobody has searched for its budget, so it follows from the network's size."""
+        """The same for another network. Its budget was not searched for; it follows from the network's size."""
         if net == self.net:
             return self
         return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density={})
@@ -208,8 +208,10 @@ def register_preset(method: str, settings: Layer, stream: str = ANY) -> None:
 
     Examples
     --------
-    >>> from spacenet.config.presets import register_preset
+    >>> from spacenet.config.presets import METHOD_PRESETS, register_preset
     >>> register_preset("my-method", {"training": {"epochs": 2}}, stream="split-digits")
+    >>> METHOD_PRESETS.pop("my-method")
+    {'split-digits': {'training': {'epochs': 2}}}
     """
     METHOD_PRESETS.setdefault(method, {})[stream] = settings
 

@@ -68,7 +68,7 @@ class ComparisonData:
     @property
     def seeds(self) -> list[int]:
         """All seeds that any method ran with."""
-        return sorted({run.config.model.seed for runs in self.runs.values() for run in runs})
+        return sorted({run.seed for runs in self.runs.values() for run in runs})
 
     @property
     def labels(self) -> list[list[str]]:
@@ -134,7 +134,7 @@ def check_comparable(runs: Sequence[RunData]) -> None:
 
 
 def _place(run: RunData) -> str:
-    return str(run.folder) if run.folder else f"{run.config.model.method} seed {run.config.model.seed}"
+    return str(run.folder) if run.folder else f"{run.method} seed {run.seed}"
 
 
 def _stream(run: RunData) -> tuple[Any, ...]:
@@ -147,7 +147,7 @@ def _settings(run: RunData) -> tuple[Any, ...]:
 
 
 def _seed(run: RunData) -> int:
-    return run.config.model.seed
+    return run.seed
 
 
 def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:

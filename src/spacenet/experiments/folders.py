@@ -48,7 +48,7 @@ def save_summary(folder: Path, runs: Sequence[RunData]) -> None:
     """Write mean and standard deviation over the seeds beside the runs."""
     first = runs[0].metrics
     facts = {key: first[key] for key in ("stream", "method", "evaluated_on", "versions")}
-    facts["seeds"] = sorted(run.config.model.seed for run in runs)
+    facts["seeds"] = sorted(run.seed for run in runs)
     facts |= {name: asdict(figure) for name, figure in summarize_seeds(runs).items()}
     save_text(folder / SUMMARY, json.dumps(facts, indent=1) + "\n")
 
@@ -90,8 +90,8 @@ def load_comparison(folders: Path | Sequence[Path]) -> ComparisonData:
     check_comparable(runs)
     found: dict[str, list[RunData]] = {}
     for run in runs:
-        found.setdefault(run.config.model.method, []).append(run)
-    there = {(run.config.model.method, run.config.model.seed) for run in runs}
+        found.setdefault(run.method, []).append(run)
+    there = {(run.method, run.seed) for run in runs}
     return compare_runs(found, [each for each in failures if (each.method, each.seed) not in there])
 
 

@@ -55,6 +55,18 @@ class RunData:
     folder: Path | None = None
 
     @property
+    def method(self) -> str:
+        return self.config.model.method
+
+    @property
+    def stream(self) -> str:
+        return self.config.stream.name
+
+    @property
+    def seed(self) -> int:
+        return self.config.model.seed
+
+    @property
     def labels(self) -> list[list[str]]:
         """The classes of each task learned."""
         return [list(task["labels"]) for task in self.metrics.get("tasks", [])]
