@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from spacenet.report.tables import shorten_labels
 
-CLOSE = 5.0
-"""Percentages that differ by less get one more digit."""
-MAX_LISTED = 12
-"""Parts of a text alternative that are listed; of more, the first and the last ones."""
+CLOSE = 5.0  # percentages that differ by less get one more digit
+MAX_LISTED = 12  # parts of a text alternative that are listed; of more, the first and the last ones
+_OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
+"""How far a label may be from its point in points, the nearest first."""
 Box = tuple[float, float, float, float]
 """Left, bottom, right, top."""
 
@@ -54,23 +54,14 @@ def share_texts(percents: Sequence[float]) -> list[str]:
 def spread_labels(places: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:
     """Move positions until neighbors are a gap apart, as little as possible, within bounds if there is room.
 
-    Minus an even ladder, sorted positions must not decrease: a least-squares fit by pooling adjacent violators.
+    Minus an even ladder, sorted positions must not decrease: an isotonic regression.
     """
+    from sklearn.isotonic import isotonic_regression
+
     values = np.asarray(places, float)
-    order = np.argsort(values, kind="stable")
-    ladder = gap * np.arange(len(values))
-    pools: list[tuple[float, int]] = []
-    """Mean and size."""
-    for value in values[order] - ladder:
-        pools.append((value, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (mean, size), (last_mean, last_size) = pools.pop(-2), pools.pop()
-            total = size + last_size
-            pools.append(((mean * size + last_mean * last_size) / total, total))
-    fitted = np.repeat([mean for mean, _ in pools], [size for _, size in pools])
-    top = max(high - (ladder[-1] if len(ladder) else 0.0), low)
+    order, ladder = np.argsort(values, kind="stable"), gap * np.arange(len(values))
     moved = np.empty_like(values)
-    moved[order] = np.clip(fitted, low, top) + ladder
+    moved[order] = ladder + isotonic_regression(values[order] - ladder, y_min=low, y_max=max(high - ladder[-1], low))
     return moved
 
 
@@ -96,10 +87,6 @@ def place_labels(
         taken.append(best)
         found.append(best[:2])
     return found
-
-
-_OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
-"""How far a label may be from its point, the nearest first."""
 
 
 def _overlap(a: Box, b: Box) -> float:

@@ -1,28 +1,22 @@
 """ACC against the memory that is kept, and against the training time."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 from spacenet.experiments.comparison import REFERENCE, ComparisonData
 from spacenet.experiments.metrics import MeanStd
 from spacenet.report.plots.drawing import round_ticks
 from spacenet.report.plots.labels import Box, place_labels
-from spacenet.report.plots.plot import INK, MUTED, Plot, new_figure
+from spacenet.report.plots.plot import INK, MUTED, Axes, Figure, Plot, new_axes
 from spacenet.report.plots.ranking import BOUND, rank_methods, strategy_markers
 from spacenet.utils.text import format_bytes
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-TOP = 105.0
-"""End of the ACC axis, in %."""
-AXES_SIZE = (410.0, 205.0)
-"""Approximate size of the axes in points; labels are placed within it."""
-LETTER, LINE_HEIGHT = 5.3, 11.0
-"""Approximate size of text in points."""
+TOP = 105.0  # end of the ACC axis, in %
+AXES_SIZE = (410.0, 205.0)  # approximate size of the axes in points; labels are placed within it
+LETTER, LINE_HEIGHT = 5.3, 11.0  # approximate size of text in points
+MAX_TICKS = 7
 
 
 @dataclass(frozen=True)
@@ -49,11 +43,6 @@ class TradeOffData:
     """Methods that store no old samples, the most accurate first."""
     with_samples: tuple[str, ...]
 
-    def describe(self, method: str, preposition: str) -> str:
-        """Accuracy and cost of a method in words."""
-        point = next(point for point in self.points if point.method == method)
-        return f"{point.acc.mean:.0f} % {preposition} {self.cost_text(point.cost.mean)}"
-
     def cost_text(self, cost: float) -> str:
         if self.kind == "memory":
             return format_bytes(cost)
@@ -71,19 +60,17 @@ def time_data(comparison: ComparisonData) -> TradeOffData:
     times = {name: [float(run.metrics["seconds"]) for run in runs] for name, runs in comparison.runs.items()}
     relative = REFERENCE in times
     unit = MeanStd.of(times[REFERENCE]).mean if relative else 1.0
-    return _data(
-        "time", relative, comparison, {name: MeanStd.of([t / unit for t in each]) for name, each in times.items()}
-    )
+    costs = {name: MeanStd.of([time / unit for time in each]) for name, each in times.items()}
+    return _data("time", relative, comparison, costs)
 
 
 def _data(
     kind: Literal["memory", "time"], relative: bool, comparison: ComparisonData, costs: Mapping[str, MeanStd]
 ) -> TradeOffData:
-    points = [Point(row.method, row.strategy, row.acc, costs[row.method]) for row in comparison.rows]
-    points.sort(key=lambda point: -point.acc.mean)
-    without, keeping = rank_methods(comparison.rows)
-    several = any(row.seeds > 1 for row in comparison.rows)
-    return TradeOffData(kind, relative, tuple(points), several, tuple(without), tuple(keeping))
+    rows = sorted(comparison.rows, key=lambda row: -row.acc.mean)
+    points = tuple(Point(row.method, row.strategy, row.acc, costs[row.method]) for row in rows)
+    without, keeping = map(tuple, rank_methods(rows))
+    return TradeOffData(kind, relative, points, any(row.seeds > 1 for row in rows), without, keeping)
 
 
 def trade_off_plot(data: TradeOffData) -> Plot | None:
@@ -92,62 +79,53 @@ def trade_off_plot(data: TradeOffData) -> Plot | None:
         return None
     each = "; ".join(f"{p.method} {p.acc.mean:.1f} % with {data.cost_text(p.cost.mean)}" for p in data.points)
     cost = "memory kept" if data.kind == "memory" else "training time"
-    return Plot(
-        f"accuracy-and-{data.kind}",
-        _title(data),
-        f"Scatter plot of each method's accuracy over all tasks after the last one (ACC) against its {cost}. {each}.",
-        lambda: _draw(data),
-    )
+    text = f"Scatter plot of each method's accuracy over all tasks after the last one (ACC) against its {cost}. {each}."
+    return Plot(f"accuracy-and-{data.kind}", _title(data), text, lambda: _draw(data))
 
 
 def _title(data: TradeOffData) -> str:
     """The best methods without stored samples, then the best with them."""
     preposition = "with" if data.kind == "memory" else "in"
+    points = {point.method: point for point in data.points}
+
+    def describe(method: str, word: str = preposition) -> str:
+        return f"{points[method].acc.mean:.0f} % {word} {data.cost_text(points[method].cost.mean)}"
+
     without, keeping = data.without_samples, data.with_samples
-    best, *others = [*without, *keeping]
-    parts = [f"{best} reaches {data.describe(best, preposition)}"]
-    if without and others and others[0] in without:
-        parts.append(f"the next without stored samples is {others[0]} with {data.describe(others[0], 'and')}")
-    if keeping and keeping[0] != best:
-        parts.append(f"with stored samples {keeping[0]} reaches {data.describe(keeping[0], preposition)}")
+    best = (*without, *keeping)[0]
+    parts = [f"{best} reaches {describe(best)}"]
+    if len(without) > 1:
+        parts.append(f"the next without stored samples is {without[1]} with {describe(without[1], 'and')}")
+    if without and keeping:
+        parts.append(f"with stored samples {keeping[0]} reaches {describe(keeping[0])}")
     return "; ".join(parts)
 
 
-def _draw(data: TradeOffData) -> "Figure":
-    figure = new_figure(3.9)
-    axes = figure.subplots()
+def _draw(data: TradeOffData) -> Figure:
+    figure, axes = new_axes(3.9)
     costs = [point.cost for point in data.points]
     smallest, largest = max(min(cost.mean for cost in costs), 1e-9), max(cost.mean + cost.std for cost in costs)
     log = data.kind == "memory" or largest / smallest > 10
     low, high = (smallest / 1.6, max(largest, smallest) * 1.6) if log else (0.0, 1.15 * largest)
-    axes.set_xscale("log" if log else "linear")
-    axes.set_xlim(low, high)
-    axes.set_ylim(0, TOP)
+    axes.set(xscale="log" if log else "linear", xlim=(low, high), ylim=(0, TOP))
     for strategy, (color, shape) in strategy_markers(point.strategy for point in data.points).items():
         group = [point for point in data.points if point.strategy == strategy]
-        bound = strategy == BOUND  # hollow, so that markers below it are visible
-        below, above = [min(p.cost.std, 0.9 * p.cost.mean) for p in group], [p.cost.std for p in group]
-        axes.errorbar(
-            [point.cost.mean for point in group],
-            [point.acc.mean for point in group],
-            xerr=[below, above] if data.several else None,
-            yerr=[point.acc.std for point in group] if data.several else None,
-            fmt=shape,
-            color=color,
-            markerfacecolor="none" if bound else color,
-            ms=9 if bound else 6.5,
-            mew=1.5 if bound else 0.5,
-            lw=1.2,
-            label=strategy.lower(),
-        )
+        style: dict[str, Any] = {"ms": 6.5, "mew": 0.5}
+        if strategy == BOUND:  # hollow, so that markers below it are visible
+            style = {"ms": 9, "mew": 1.5, "markerfacecolor": "none"}
+        if data.several:
+            below, above = [min(p.cost.std, 0.9 * p.cost.mean) for p in group], [p.cost.std for p in group]
+            style |= {"xerr": [below, above], "yerr": [point.acc.std for point in group]}
+        x, y = [point.cost.mean for point in group], [point.acc.mean for point in group]
+        axes.errorbar(x, y, fmt=shape, color=color, lw=1.2, label=strategy.lower(), **style)
     _label_points(axes, data, low, high)
     _style_axes(axes, data, low, high)
     return figure
 
 
-def _label_points(axes: "Axes", data: TradeOffData, low: float, high: float) -> None:
+def _label_points(axes: Axes, data: TradeOffData, low: float, high: float) -> None:
     """A label beside each point, with a thin line if it had to move away."""
-    scale = math.log if low else float
+    scale: Callable[[float], float] = math.log if low else float
 
     def across(cost: float) -> float:
         return AXES_SIZE[0] * (scale(max(cost, low)) - scale(low)) / (scale(high) - scale(low))
@@ -160,31 +138,24 @@ def _label_points(axes: "Axes", data: TradeOffData, low: float, high: float) -> 
         bars.append((across(cost - std), y - 1, across(cost + std), y + 1))
         bars.append((x - 1, y - up * point.acc.std, x + 1, y + up * point.acc.std))
     texts = [f"{point.method} {point.acc.mean:.0f} %" for point in data.points]
-    widths = [LETTER * len(text) for text in texts]
-    line = {"arrowstyle": "-", "color": MUTED, "lw": 0.6, "shrinkA": 0, "shrinkB": 4}
-    corners = place_labels(places, [(width, LINE_HEIGHT) for width in widths], AXES_SIZE, bars)
-    for point, (x, y), (left, bottom), text, width in zip(data.points, places, corners, texts, widths, strict=True):
+    sizes = [(LETTER * len(text), LINE_HEIGHT) for text in texts]
+    corners = place_labels(places, sizes, AXES_SIZE, bars)
+    for point, (x, y), (left, bottom), text, size in zip(data.points, places, corners, texts, sizes, strict=True):
         right, rise = left > x, bottom + LINE_HEIGHT / 2 - y
-        away = left - x if right else left + width - x
-        axes.annotate(
-            text,
-            (point.cost.mean, point.acc.mean),
-            (away, rise),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            va="center",
-            fontsize=8.5,
-            fontweight="bold" if point.method == "spacenet" else "normal",
-            color=INK,
-            arrowprops=line | {"relpos": (0 if right else 1, 0.5)} if abs(rise) > 9 or abs(away) > 10 else None,
-        )
+        away = left - x if right else left + size[0] - x
+        line = {"arrowstyle": "-", "color": MUTED, "lw": 0.6, "shrinkA": 0, "shrinkB": 4}
+        style: dict[str, Any] = {"ha": "left" if right else "right", "va": "center", "size": 8.5, "color": INK}
+        if abs(rise) > 9 or abs(away) > 10:
+            style["arrowprops"] = line | {"relpos": (0 if right else 1, 0.5)}
+        style["weight"] = "bold" if point.method == "spacenet" else "normal"
+        axes.annotate(text, (point.cost.mean, point.acc.mean), (away, rise), textcoords="offset points", **style)
 
 
-def _style_axes(axes: "Axes", data: TradeOffData, low: float, high: float) -> None:
+def _style_axes(axes: Axes, data: TradeOffData, low: float, high: float) -> None:
     if data.kind == "memory":
-        axes.set_xticks(
-            _byte_ticks(low, high), [format_bytes(power).replace(".0 ", " ") for power in _byte_ticks(low, high)]
-        )
+        powers = [number for number in range(64) if low <= 2**number <= high]
+        ticks = [2**number for number in powers if number % math.ceil(len(powers) / MAX_TICKS) == 0]
+        axes.set_xticks(ticks, [format_bytes(tick).replace(".0 ", " ") for tick in ticks])
         axes.set_xlabel("memory kept from task to task, network included (log scale)")
     else:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
@@ -193,17 +164,8 @@ def _style_axes(axes: "Axes", data: TradeOffData, low: float, high: float) -> No
         if low:
             axes.set_xticks(round_ticks(low, high), [f"{tick:g}" for tick in round_ticks(low, high)])
     axes.minorticks_off()
-    std = ", error bars: std over seeds" if data.several else ""
-    axes.set_ylabel(f"ACC in %{std}")
     axes.grid()
-    axes.set_axisbelow(True)
+    axes.set(axisbelow=True, ylabel=f"ACC in %{', error bars: std over seeds' if data.several else ''}")
     better = "smaller" if data.kind == "memory" else "faster"
     axes.set_title(f"↖ better and {better}", loc="left", fontsize=9, color=MUTED)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, columnspacing=1.2, handletextpad=0.2, borderpad=0.2)
-
-
-def _byte_ticks(low: float, high: float) -> Sequence[int]:
-    """Powers of two within limits, as many as there is room for."""
-    every = [number for number in range(64) if low <= 2**number <= high]
-    step = max(1, math.ceil(len(every) / 7))
-    return [2**number for number in every if number % step == 0]
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, handletextpad=0.2, borderpad=0.2)
