@@ -1,6 +1,6 @@
 """Pages of runs and comparisons, from data in memory or from folders."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -11,32 +11,17 @@ from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.experiments.folders import load_comparison, runs_in
 from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
 from spacenet.model.file import to_bytes
+from spacenet.report import tables
 from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Command, Figure, Metric, Page, Section
-from spacenet.report.plots.collect import (
-    accuracy_plots,
-    capacity_plots,
-    class_memory_plots,
-    comparison_plots,
-    confusion_plots,
-)
+from spacenet.report.plots import collect
 from spacenet.report.plots.plot import Plot
 from spacenet.report.table import Table
-from spacenet.report.tables import (
-    class_memory_text,
-    comparison_table,
-    confusion_table,
-    layers_table,
-    matrix_table,
-    seeds_table,
-    seeds_text,
-)
 from spacenet.utils.files import save_bytes
 from spacenet.utils.text import format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-MAX_COLUMNS = 12
-"""Wider tables are left out."""
+MAX_COLUMNS = 12  # wider tables are left out
 WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
 """Of these sections, the settings that matter to a method without a network."""
 
@@ -50,22 +35,25 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
     runs = [run for run in runs if run.metrics["tasks_learned"]]
     if not runs:
         raise RunError("no task was learned, there is nothing to report")
-    first = runs[0]
-    layers = layers_table(first) if first.metrics["layers"] else None
-    several = [f"The plots show seed {first.config.model.seed}."] if len(runs) > 1 else []
+    first, seeds = runs[0], [run.config.model.seed for run in runs]
+    summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
+    layers = tables.layers_table(first) if first.metrics["layers"] else None
     sections = [
         Section(
             "Accuracy",
-            [seeds_table(runs)] if several else [],
-            several,
-            _figures(accuracy_plots(first), {"accuracy-matrix": matrix_table(first)}),
+            summary,
+            notes,
+            _figures(collect.accuracy_plots(first), "accuracy-matrix", tables.matrix_table(first)),
         ),
-        Section("Confusion", figures=_figures(confusion_plots(first), {"class-confusion": confusion_table(first)})),
+        Section(
+            "Confusion",
+            figures=_figures(collect.confusion_plots(first), "class-confusion", tables.confusion_table(first)),
+        ),
         _class_statistics_section(first),
-        Section("Network capacity", figures=_figures(capacity_plots(first, beside), {"capacity-map": layers})),
+        Section("Network capacity", figures=_figures(collect.capacity_plots(first, beside), "capacity-map", layers)),
         _reproduce_section(runs),
     ]
-    title = f"{first.config.model.method} on {first.config.stream.name}, {_seeds(runs)}"
+    title = f"{first.config.model.method} on {first.config.stream.name}, {tables.seeds_text(seeds)}"
     return Page(title, _lead(first), sections, _notices(runs, failures), run_metrics(runs), _footer(runs))
 
 
@@ -78,17 +66,14 @@ def comparison_page(data: ComparisonData) -> Page:
         f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. "
         "The task of a sample is not given (class-incremental)."
     )
-    return Page(
-        f"{data.stream}: {methods}",
-        lead,
-        [
-            Section("Results", [comparison_table(data)]),
-            Section("Plots", figures=[Figure(plot) for plot in comparison_plots(data)]),
-            _reproduce_comparison_section(data),
-        ],
-        [f"Left out: {failure}" for failure in data.failures],
-        footer=_made_by(next(iter(data.runs.values()))[0]) + ".",
-    )
+    sections = [
+        Section("Results", [tables.comparison_table(data)]),
+        Section("Plots", figures=[Figure(plot) for plot in collect.comparison_plots(data)]),
+        _reproduce_comparison_section(data),
+    ]
+    notices = [f"Left out: {failure}" for failure in data.failures]
+    footer = f"{_made_by(next(iter(data.runs.values()))[0])}."
+    return Page(f"{data.stream}: {methods}", lead, sections, notices, footer=footer)
 
 
 def page_from_folders(folders: Sequence[Path], beside: Path | None = None) -> Page:
@@ -133,32 +118,34 @@ def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
     """The numbers at the top: of one run, or mean ± standard deviation."""
     metrics, memory = [run.metrics for run in runs], runs[0].analysis.class_memory
 
-    def metric(name: str, meaning: str, key: str, form: Callable[[float], str], unit: str = "") -> Metric:
-        return _metric(name, meaning, [float(each[key]) for each in metrics], form, unit)
+    def column(key: str) -> list[float]:
+        return [float(each[key]) for each in metrics]
 
-    percent = "{:.1f}".format
+    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
     stored = plural(max(each["images_kept"] for each in metrics), "stored sample")
     per_class = f" and {memory.floats:,} values per class" if memory else ""
-    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
-    found = [
-        metric("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", "acc", percent, " %"),
-        metric("Task-incremental ACC", "if only the task's own classes compete", "task_il_acc", percent, " %"),
-        metric("BWT", "percentage points by which earlier tasks changed since they were learned", "bwt", _signed),
-        metric("Forgetting", "percentage points that earlier tasks lost from their best", "forgetting", percent),
+    changed = "percentage points by which earlier tasks changed since they were learned"
+    time = f"for training and evaluation{' per seed' if len(runs) > 1 else ''}"
+    percent, signed = "{:.1f}".format, "{:+.1f}".format
+    rows: list[tuple[str, str, Sequence[float], Callable[[float], str], str]] = [
+        ("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", column("acc"), percent, " %"),
+        ("Task-incremental ACC", "if only the task's own classes compete", column("task_il_acc"), percent, " %"),
+        ("BWT", changed, column("bwt"), signed, ""),
+        ("Forgetting", "percentage points that earlier tasks lost from their best", column("forgetting"), percent, ""),
+        ("Connections", "in the whole network", column("connections"), "{:,.0f}".format, ""),
+        ("Model file", "size of the file", sizes, format_bytes, ""),
+        ("Memory", f"kept between tasks, with {stored}{per_class}", column("bytes_kept"), format_bytes, ""),
+        ("Time", time, column("seconds"), format_seconds, ""),
     ]
-    if metrics[0]["layers"]:
-        found.append(metric("Connections", "in the whole network", "connections", "{:,.0f}".format))
-    if len(sizes) == len(runs):
-        found.append(_metric("Model file", "size of the file", sizes, format_bytes))
-    found.append(metric("Memory", f"kept between tasks, with {stored}{per_class}", "bytes_kept", format_bytes))
-    per_seed = " per seed" if len(runs) > 1 else ""
-    found.append(metric("Time", f"for training and evaluation{per_seed}", "seconds", format_seconds))
-    return found
+    without = set() if metrics[0]["layers"] else {"Connections"}
+    without |= set() if len(sizes) == len(runs) else {"Model file"}
+    return [_metric(*row) for row in rows if row[0] not in without]
 
 
-def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str = "") -> Metric:
+def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str) -> Metric:
     std = stdev(values) if len(values) > 1 else 0.0
-    return Metric(name, form(mean(values)) + unit, meaning, form(std).lstrip("+") if std else "")
+    value = form(mean(values)).replace("-", "−") + unit
+    return Metric(name, value, meaning, form(std).lstrip("+") if std else "")
 
 
 def _model_bytes(run: RunData) -> int | None:
@@ -194,7 +181,7 @@ def _class_statistics_section(run: RunData) -> Section:
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
-    notes, plots = [f"{besides} {class_memory_text(memory)}."], class_memory_plots(run)
+    notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(run)
     if plots and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
     confusion = run.analysis.confusion
@@ -216,11 +203,11 @@ def _reproduce_section(runs: Sequence[RunData]) -> Section:
     line = run_command(config, len(runs))
     commands = [Command("Repeat the run:", line)] if line else []
     commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
-    tables = [
+    shown = [
         Table("Made with", [], made_with, "ll"),
         Table("Settings", ["setting", "section", "value"], _settings(first), "lll"),
     ]
-    return Section("How to reproduce it", tables, commands=commands, files=[(CONFIG, config.to_toml())])
+    return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, config.to_toml())])
 
 
 def _reproduce_comparison_section(data: ComparisonData) -> Section:
@@ -259,14 +246,10 @@ def _setting_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _figures(plots: Sequence[Plot], tables: Mapping[str, Table | None]) -> list[Figure]:
-    """The plots, each with the table of its name unless that is too wide."""
-    small = {name: table for name, table in tables.items() if table and len(table.columns) <= MAX_COLUMNS + 1}
-    return [Figure(plot, small.get(plot.name)) for plot in plots]
-
-
-def _seeds(runs: Sequence[RunData]) -> str:
-    return seeds_text([run.config.model.seed for run in runs])
+def _figures(plots: Sequence[Plot], name: str, table: Table | None) -> list[Figure]:
+    """The plots; the one with this name has the table, unless that is too wide."""
+    small = table if table and len(table.columns) <= MAX_COLUMNS + 1 else None
+    return [Figure(plot, small if plot.name == name else None) for plot in plots]
 
 
 def _made_by(run: RunData) -> str:
@@ -278,7 +261,3 @@ def _footer(runs: Sequence[RunData]) -> str:
     if folder is None:
         return f"{_made_by(runs[0])}."
     return f"{_made_by(runs[0])} from the {f'runs in {folder.parent}' if len(runs) > 1 else f'run in {folder}'}."
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import BRIGHT, CENTERED, draw_color_bar
-from spacenet.report.plots.labels import share_text
+from spacenet.report.plots.drawing import BRIGHT, CENTERED, draw_color_bar, share_text
 from spacenet.report.plots.plot import COLORMAP, Figure, Plot, new_figure
 from spacenet.utils.text import plural
 
@@ -42,10 +41,8 @@ class LayerActivations:
 class ActivationsData:
     """The activations of the hidden layers for some samples."""
 
-    layers: tuple[LayerActivations, ...]
-    """At most the first two and the last two."""
-    classes: tuple[tuple[str, int], ...]
-    """Labels in the order of the samples, and how many samples each has."""
+    layers: tuple[LayerActivations, ...]  # at most the first two and the last two
+    classes: tuple[tuple[str, int], ...]  # labels in the order of the samples, and how many samples each has
 
 
 def activations_data(run: RunData) -> ActivationsData | None:

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacenet.experiments.comparison import ComparisonData
-from spacenet.report.plots.drawing import MAX_NUMBERED, cell_texts, draw_cells, draw_color_bar, name_ticks
-from spacenet.report.plots.labels import task_text, tasks_text
+from spacenet.report.plots.drawing import MAX_NUMBERED, cell_texts, draw_cells, name_ticks, task_text, tasks_text
+from spacenet.report.plots.methods import rank_methods
 from spacenet.report.plots.plot import INK, Figure, Plot, new_axes, new_figure, task_colors
-from spacenet.report.plots.ranking import rank_methods
 
 MAX_METHODS, MAX_BARS = 7, 49  # up to which bars are distinguishable
 MAX_CELLS = 300  # up to which cells get numbers
@@ -23,14 +22,11 @@ class ByTaskData:
     """Accuracies after the last task, in %; the method with the best average first."""
 
     methods: tuple[str, ...]
-    accuracy: NDArray[np.float64]
-    """(method, task): the mean over the seeds."""
+    accuracy: NDArray[np.float64]  # (method, task): the mean over the seeds
     over_seeds: NDArray[np.float64] | None
     """(method, task): the standard deviation over the seeds; None if no method ran with several."""
-    labels: tuple[tuple[str, ...], ...]
-    """The classes of each task."""
-    leaders: tuple[str, ...]
-    """The best method without stored samples, then the best with them."""
+    labels: tuple[tuple[str, ...], ...]  # the classes of each task
+    leaders: tuple[str, ...]  # the best method without stored samples, then the best with them
 
     @property
     def over_tasks(self) -> NDArray[np.float64]:
@@ -126,11 +122,10 @@ def _draw_cells(data: ByTaskData) -> Figure:
     axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
     numbered = tasks <= MAX_NUMBERED and methods * tasks <= MAX_CELLS
     std = data.over_seeds if tasks <= 8 else None
-    image = draw_cells(axes, data.accuracy, _cell_texts(data.accuracy, std) if numbered else None)
+    texts = _cell_texts(data.accuracy, std) if numbered else None
+    draw_cells(axes, data.accuracy, texts, "accuracy in %", beside)
     average = data.accuracy.mean(1, keepdims=True)
     draw_cells(beside, average, _cell_texts(average, data.over_tasks[:, None]))
-    if not numbered:
-        draw_color_bar(beside, image, "accuracy in %", shrink=0.7, pad=0.02)
     name_ticks(axes.xaxis, data.task_names)
     name_ticks(axes.yaxis, data.methods)
     name_ticks(beside.xaxis, ["average"])

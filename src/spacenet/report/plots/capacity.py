@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import CENTERED, paint, text_color
-from spacenet.report.plots.labels import abbreviate
+from spacenet.report.plots.drawing import CENTERED, abbreviate, paint, text_color
 from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Axes, Figure, Plot, new_axes, task_colors
 from spacenet.report.tables import capacity_text
 from spacenet.space.ledger import FREE
@@ -25,10 +24,8 @@ class LayerAreas:
 
     name: str
     units: int
-    reserved: tuple[int, ...]
-    """By each task, for good."""
-    shared: int
-    """In use, but not reserved: later tasks may use them too."""
+    reserved: tuple[int, ...]  # by each task, for good
+    shared: int  # in use, but not reserved: later tasks may use them too
     unused: int
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spacenet.data.stream import Samples, Task
+from spacenet.data.stream import Task
 from spacenet.experiments.run import RunData
 from spacenet.report.plots.drawing import CENTERED, paint, units_with_half
 from spacenet.report.plots.plot import INK, LINE, Figure, Plot, new_figure, task_colors
@@ -25,8 +25,7 @@ Block = NDArray[np.bool_]
 class CompactionData:
     """Whether a unit (column) is connected to a unit (row), among those selected for the task."""
 
-    task: int
-    """From 1."""
+    task: int  # from 1
     tasks: int
     source: str
     target: str
@@ -58,7 +57,8 @@ def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connec
     method.ledger = ledger_before(run, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
-    return method.allocate(Task(task, labels, range(first, first + len(labels)), _NoData()))
+    no_data: Any = None  # the allocation uses no samples
+    return method.allocate(Task(task, labels, range(first, first + len(labels)), no_data))
 
 
 def ledger_before(run: RunData, task: int) -> Ledger:
@@ -74,13 +74,6 @@ def ledger_before(run: RunData, task: int) -> Ledger:
         then.units |= {key: now.units[key][: sizes[layer.name]] for key in layer.keys()}
     then.connections = {name: held[held.owner < task] for name, held in now.connections.items()}
     return then
-
-
-class _NoData:
-    """The allocation uses no samples."""
-
-    def samples(self, task: Task, *, train: bool) -> Samples:
-        raise NotImplementedError
 
 
 def _block(connections: Connections, link: Link, selection: Units) -> Block:

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import CENTERED, evenly_chosen, paint, text_color
-from spacenet.report.plots.labels import abbreviate, share_text, spread_labels
+from spacenet.report.plots.drawing import (
+    CENTERED,
+    abbreviate,
+    evenly_chosen,
+    paint,
+    share_text,
+    spread_labels,
+    text_color,
+)
 from spacenet.report.plots.plot import Axes, Figure, Plot, new_axes, task_colors
 
 FINE = 1000  # steps into which the length of a bar is divided
@@ -23,10 +30,8 @@ class LinkUsage:
 
     source: str
     target: str
-    counts: tuple[int, ...]
-    """Of each task."""
-    positions: int
-    """How many are possible."""
+    counts: tuple[int, ...]  # of each task
+    positions: int  # how many are possible
 
     @property
     def name(self) -> str:
@@ -112,8 +117,7 @@ def _percent(share: float) -> str:
 class RewiringData:
     """How many of each task's connections have moved since its training began."""
 
-    learned: int
-    """Number of tasks."""
+    learned: int  # number of tasks
     moved: dict[int, tuple[float, ...]]
     """By task, from 1: percent before training and after each epoch. Tasks without connections to move are left out."""
 

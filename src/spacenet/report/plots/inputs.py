@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import draw_color_bar, evenly_chosen, units_with_half
-from spacenet.report.plots.labels import abbreviate
+from spacenet.report.plots.drawing import abbreviate, draw_color_bar, evenly_chosen, units_with_half
 from spacenet.report.plots.plot import COLORMAP, LINE, WIDTH, Figure, Plot, new_figure
 from spacenet.report.tables import shorten_labels
 
@@ -21,12 +20,9 @@ class InputsData:
     """The number of connections from each pixel."""
 
     methods: tuple[str, ...]
-    tasks: tuple[int, ...]
-    """The tasks that are shown, from 1."""
-    classes: tuple[str, ...]
-    """The classes of each, as text."""
-    counts: NDArray[np.int64]
-    """(methods, tasks, height, width)."""
+    tasks: tuple[int, ...]  # the tasks that are shown, from 1
+    classes: tuple[str, ...]  # the classes of each, as text
+    counts: NDArray[np.int64]  # (methods, tasks, height, width)
 
 
 def inputs_data(run: RunData, beside: RunData | None = None) -> InputsData | None:
