@@ -24,6 +24,13 @@ PAGE = "report.html"
 MAX_COLUMNS = 12  # wider tables are left out
 WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
 """Of these sections, the settings that matter to a method without a network."""
+TABLES: dict[str, Callable[[RunData], Table | None]] = {
+    "accuracy-matrix": tables.matrix_table,
+    "class-confusion": tables.confusion_table,
+    "capacity-map": tables.layers_table,
+}
+"""The data of plots."""
+NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
 def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: Sequence[Failure] = ()) -> Page:
@@ -37,24 +44,20 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
         raise RunError("no task was learned, there is nothing to report")
     first, seeds = runs[0], [run.config.model.seed for run in runs]
     summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
-    layers = tables.layers_table(first) if first.metrics["layers"] else None
     sections = [
-        Section(
-            "Accuracy",
-            summary,
-            notes,
-            _figures(collect.accuracy_plots(first), "accuracy-matrix", tables.matrix_table(first)),
-        ),
-        Section(
-            "Confusion",
-            figures=_figures(collect.confusion_plots(first), "class-confusion", tables.confusion_table(first)),
-        ),
+        Section("Accuracy", summary, notes, _figures(first, collect.accuracy_plots(first))),
+        Section("Confusion", figures=_figures(first, collect.confusion_plots(first))),
         _class_statistics_section(first),
-        Section("Network capacity", figures=_figures(collect.capacity_plots(first, beside), "capacity-map", layers)),
+        Section("Network capacity", figures=_figures(first, collect.capacity_plots(first, beside))),
         _reproduce_section(runs),
     ]
     title = f"{first.config.model.method} on {first.config.stream.name}, {tables.seeds_text(seeds)}"
-    return Page(title, _lead(first), sections, _notices(runs, failures), run_metrics(runs), _footer(runs))
+    where = "" if first.folder is None else f" from the run in {first.folder}"
+    where = f" from the runs in {first.folder.parent}" if first.folder and runs[1:] else where
+    how = f"with the network {first.config.model.net.name}" if first.metrics["layers"] else "without a network"
+    size = f"{plural(sum(map(len, first.labels)), 'class', 'es')} in {plural(len(first.labels), 'task')}"
+    lead = f"{size}, learned in sequence {how}. {NOT_GIVEN}"
+    return Page(title, lead, sections, _notices(runs, failures), run_metrics(runs), _footer(runs, where))
 
 
 def comparison_page(data: ComparisonData) -> Page:
@@ -63,8 +66,7 @@ def comparison_page(data: ComparisonData) -> Page:
     methods = ", ".join(data.runs) if count <= 4 else f"{count} methods compared"
     lead = (
         f"{plural(count, 'method')} on the same {plural(len(data.labels), 'task')} with "
-        f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. "
-        "The task of a sample is not given (class-incremental)."
+        f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. {NOT_GIVEN}"
     )
     sections = [
         Section("Results", [tables.comparison_table(data)]),
@@ -72,7 +74,7 @@ def comparison_page(data: ComparisonData) -> Page:
         _reproduce_comparison_section(data),
     ]
     notices = [f"Left out: {failure}" for failure in data.failures]
-    footer = f"{_made_by(next(iter(data.runs.values()))[0])}."
+    footer = _footer(next(iter(data.runs.values())))
     return Page(f"{data.stream}: {methods}", lead, sections, notices, footer=footer)
 
 
@@ -166,15 +168,6 @@ def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
     return [*found, *(f"Left out: {failure}" for failure in failures)]
 
 
-def _lead(run: RunData) -> str:
-    tasks = run.labels
-    how = f"with the network {run.config.model.net.name}" if run.metrics["layers"] else "without a network"
-    return (
-        f"{plural(sum(map(len, tasks)), 'class', 'es')} in {plural(len(tasks), 'task')}, learned in sequence {how}. "
-        "The task of a sample is not given (class-incremental)."
-    )
-
-
 def _class_statistics_section(run: RunData) -> Section:
     """What is kept of each class, and how the accuracy depends on it."""
     memory, points = run.analysis.class_memory, run.analysis.truncated
@@ -203,10 +196,8 @@ def _reproduce_section(runs: Sequence[RunData]) -> Section:
     line = run_command(config, len(runs))
     commands = [Command("Repeat the run:", line)] if line else []
     commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
-    shown = [
-        Table("Made with", [], made_with, "ll"),
-        Table("Settings", ["setting", "section", "value"], _settings(first), "lll"),
-    ]
+    settings = Table("Settings", ["setting", "section", "value"], _settings(first), "lll")
+    shown = [Table("Made with", [], made_with, "ll"), settings]
     return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, config.to_toml())])
 
 
@@ -246,18 +237,12 @@ def _setting_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _figures(plots: Sequence[Plot], name: str, table: Table | None) -> list[Figure]:
-    """The plots; the one with this name has the table, unless that is too wide."""
-    small = table if table and len(table.columns) <= MAX_COLUMNS + 1 else None
-    return [Figure(plot, small if plot.name == name else None) for plot in plots]
+def _figures(run: RunData, plots: Sequence[Plot]) -> list[Figure]:
+    """The plots with their data, unless that is too wide a table."""
+    data = [TABLES[plot.name](run) if plot.name in TABLES else None for plot in plots]
+    small = [table if table and table.rows and len(table.columns) <= MAX_COLUMNS + 1 else None for table in data]
+    return [Figure(plot, table) for plot, table in zip(plots, small, strict=True)]
 
 
-def _made_by(run: RunData) -> str:
-    return f"Made by spacenet {run.metrics['versions']['spacenet']}"
-
-
-def _footer(runs: Sequence[RunData]) -> str:
-    folder = runs[0].folder
-    if folder is None:
-        return f"{_made_by(runs[0])}."
-    return f"{_made_by(runs[0])} from the {f'runs in {folder.parent}' if len(runs) > 1 else f'run in {folder}'}."
+def _footer(runs: Sequence[RunData], where: str = "") -> str:
+    return f"Made by spacenet {runs[0].metrics['versions']['spacenet']}{where}."
