@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from spacenet.data.datasets import DatasetListing
 from spacenet.experiments.comparison import ComparisonData
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.sweep import Trial
@@ -124,7 +125,7 @@ def test_a_sweep_lists_the_best_trials_first() -> None:
 
 
 def test_data_sets() -> None:
-    listing = SimpleNamespace(name="mnist", classes=10, train=60_000, test=10_000, shape=(28, 28), status="/data")
+    listing = DatasetListing("mnist", 10, 60_000, 10_000, (28, 28), where="/data")
     assert datasets_table([listing]).rows == [["mnist", "10", "60,000", "10,000", "28×28", "/data"]]
 
 

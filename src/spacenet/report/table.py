@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from spacenet.utils.text import printable
 
@@ -94,18 +94,11 @@ class Table:
         from rich.table import Table as RichTable
         from rich.text import Text  # cells are text, not markup
 
-        drawn = RichTable(
-            title=Text(printable(self.title), style="bold"),
-            box=box.SIMPLE_HEAD,
-            title_justify="left",
-            show_header=bool(self.columns),
-        )
-        for number, letter in enumerate(self.alignment):
-            heading = Text(printable(self.columns[number])) if self.columns else ""
-            if letter == "r":
-                drawn.add_column(heading, justify="right", no_wrap=True)
-            else:
-                drawn.add_column(heading, justify="left", overflow="fold")
+        title = Text(printable(self.title), style="bold")
+        drawn = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", show_header=bool(self.columns))
+        for letter, name in zip(self.alignment, self.columns or [""] * len(self.alignment), strict=True):
+            side: Literal["left", "right"] = "right" if letter == "r" else "left"
+            drawn.add_column(Text(printable(name)), justify=side, no_wrap=letter == "r", overflow="fold")
         for row in self.rows:
             drawn.add_row(*(Text(printable(cell)) for cell in row))
         return drawn
@@ -137,22 +130,13 @@ class Table:
 
     def to_latex(self) -> str:
         """A LaTeX table (needs the package booktabs) with the title as its caption; notes become comments."""
-        rows = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in self.rows]
-        head = [" & ".join(name.translate(LATEX) for name in self.columns) + r" \\", r"\midrule"]
-        lines = [
-            *(f"% {printable(note)}" for note in self.notes),
-            r"\begin{table}",
-            r"\centering",
-            *([rf"\caption{{{self.title.translate(LATEX)}}}"] if self.title else []),
-            rf"\begin{{tabular}}{{{self.alignment}}}",
-            r"\toprule",
-            *(head if self.columns else []),
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-        return "\n".join(lines) + "\n"
+        head, *rows = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
+        lines = [*(f"% {printable(note)}" for note in self.notes), r"\begin{table}", r"\centering"]
+        lines += [rf"\caption{{{self.title.translate(LATEX)}}}"] if self.title else []
+        lines += [rf"\begin{{tabular}}{{{self.alignment}}}", r"\toprule"]
+        lines += [head, r"\midrule"] if self.columns else []
+        lines += [*rows, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+        return "\n".join(lines)
 
     def to_html(self) -> str:
         """An HTML table with the title as its caption. Text columns have the class `text`."""
@@ -173,10 +157,8 @@ class Table:
     def to_csv(self) -> str:
         """Comma-separated values, the headings first."""
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        if self.columns:
-            writer.writerow(self.columns)
-        writer.writerows(self.rows)
+        rows = [self.columns, *self.rows] if self.columns else self.rows
+        csv.writer(out, lineterminator="\n").writerows(rows)
         return out.getvalue()
 
 

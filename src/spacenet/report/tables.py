@@ -1,44 +1,38 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean, stdev
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from spacenet.report.table import Table
+from spacenet.report.table import Table as Table
 from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, plural, printable
 
 if TYPE_CHECKING:
+    from spacenet.data.datasets import DatasetListing
     from spacenet.experiments.comparison import ComparisonData, Row
     from spacenet.experiments.run import RunData
     from spacenet.experiments.sweep import Trial
     from spacenet.methods.density.densities import ClassMemory
     from spacenet.model.inspection import Inspection
 
-__all__ = [
-    "Table",
-    "comparison_table",
-    "comparison_values",
-    "confusion_table",
-    "datasets_table",
-    "inspection_tables",
-    "layers_table",
-    "learned_table",
-    "matrix_table",
-    "run_tables",
-    "seeds_table",
-    "summary_table",
-    "sweep_table",
-]
-
-MAX_LABELS = 20
-"""Labels that are listed; of more only the first ones."""
+MAX_LABELS = 20  # labels that are listed; of more only the first ones
+MAX_TRIALS = 10  # trials of a search that are shown
+MANY_TASKS = 100  # a forecast of how many more tasks fit goes no further
 REPRESENTATIONS = {"edges": "edges of images", "features": "features of the first task"}
 METRIC_NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
-MAX_TRIALS = 10
-"""Trials of a search that are shown."""
-MANY_TASKS = 100
-"""A forecast of how many more tasks fit goes no further."""
+COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
+    "method": lambda row: row.method,
+    "strategy": lambda row: row.strategy,
+    "ACC %": lambda row: format_mean_std(row.acc.mean, row.acc.std if row.seeds > 1 else None),
+    "BWT": lambda row: format_mean_std(row.bwt.mean, row.bwt.std if row.seeds > 1 else None),
+    "task-IL ACC %": lambda row: f"{row.task_il_acc.mean:.2f}",
+    "parameters": lambda row: f"{row.parameters:,}",
+    "extra memory": lambda row: format_bytes(row.extra_bytes) if row.extra_bytes else "none",
+    "stored samples": lambda row: f"{row.images:,}",
+    "units added": lambda row: f"{row.units_added:,}",
+    "time": lambda row: format_seconds(row.seconds) if row.relative_time is None else f"{row.relative_time:.1f} ×",
+}
 COMPARISON_LEGEND = (
     "ACC: mean accuracy over all tasks after the last one. BWT: mean change of earlier tasks since they were learned. "
     "Task-IL ACC: task-incremental accuracy, where only the classes of a sample's own task compete. Extra memory: kept "
@@ -50,23 +44,6 @@ REGULARIZATION_NOTE = (
     "shared output layer to separate new classes from old ones. Their task-incremental accuracy shows what they "
     "do remember."
 )
-
-
-class Listing(Protocol):
-    """A data set as `spacenet data` lists it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def classes(self) -> int: ...
-    @property
-    def train(self) -> int: ...
-    @property
-    def test(self) -> int: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def status(self) -> str: ...
 
 
 # Runs
@@ -101,6 +78,9 @@ def layers_table(data: "RunData") -> Table:
 def summary_table(data: "RunData") -> Table:
     """The metrics of one run."""
     metrics = data.metrics
+    stored = (
+        f"with {plural(metrics['images_kept'], 'stored sample')}" if metrics["images_kept"] else "no stored samples"
+    )
     rows = [
         ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
         ["BWT", f"{metrics['bwt']:+.2f}", "mean change of earlier tasks since they were learned"],
@@ -108,7 +88,7 @@ def summary_table(data: "RunData") -> Table:
         ["forward transfer", f"{metrics['fwt']:+.2f}", "accuracy on tasks before they are learned"],
         ["task-incremental ACC", f"{metrics['task_il_acc']:.2f} %", "only the classes of a sample's own task compete"],
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
-        ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {_stored(metrics['images_kept'])}"],
+        ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {stored}"],
         ["time", format_seconds(metrics["seconds"]), "training and evaluation"],
     ]
     return Table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", [], rows, "lrl")
@@ -125,18 +105,15 @@ def confusion_table(data: "RunData") -> Table | None:
 
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
-    keys = ("acc", "bwt", "task_il_acc", "seconds")
-    ordered = sorted(runs, key=lambda run: run.config.model.seed)
-    values = [[float(run.metrics[key]) for key in keys] for run in ordered]
-    rows = [
-        [str(run.config.model.seed), *(f"{value:.2f}" for value in each)]
-        for run, each in zip(ordered, values, strict=True)
-    ]
-    if len(runs) > 1:
-        rows.append(["mean ± std", *(format_mean_std(mean(each), stdev(each)) for each in zip(*values, strict=True))])
-    first = ordered[0].metrics
+    keys = {"ACC %": "acc", "BWT": "bwt", "task-IL ACC %": "task_il_acc", "seconds": "seconds"}
+    found = [run.metrics for run in sorted(runs, key=lambda run: run.config.model.seed)]
+    rows = [[str(each["seed"]), *(f"{each[key]:.2f}" for key in keys.values())] for each in found]
+    if len(found) > 1:
+        columns = [[float(each[key]) for each in found] for key in keys.values()]
+        rows.append(["mean ± std", *(format_mean_std(mean(values), stdev(values)) for values in columns)])
+    first = found[0]
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
-    return Table(title, ["seed", "ACC %", "BWT", "task-IL ACC %", "seconds"], rows)
+    return Table(title, ["seed", *keys], rows)
 
 
 # Comparisons
@@ -144,25 +121,28 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
 
 def comparison_table(data: "ComparisonData") -> Table:
     """One row per method, as in the paper's tables 2 and 3."""
-    columns = ["method", "strategy", "ACC %", "BWT", "task-IL ACC %"]
-    columns += ["parameters", "extra memory", "stored samples", "units added", "time"]
+    from spacenet.experiments.comparison import REFERENCE
+
     std = ", mean ± standard deviation" if any(row.seeds > 1 for row in data.rows) else ""
     title = f"{data.stream}, {seeds_text(data.seeds)}{std} ({data.evaluated_on})"
-    return Table(title, columns, [_comparison_row(row) for row in data.rows], "ll", _comparison_notes(data.rows))
+    relative = any(row.relative_time is not None for row in data.rows)
+    notes = [COMPARISON_LEGEND + (f", as a multiple of {REFERENCE}'s." if relative else ".")]
+    if any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in data.rows):
+        notes.append(REGULARIZATION_NOTE)  # readers may take it for a mistake
+    rows = [[text(row) for text in COMPARISON_COLUMNS.values()] for row in data.rows]
+    return Table(title, list(COMPARISON_COLUMNS), rows, "ll", notes)
 
 
 def comparison_values(data: "ComparisonData") -> Table:
     """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
-    lines: list[dict[str, str]] = []
+    lines: list[dict[str, Any]] = []
     for row in data.rows:
-        line: dict[str, str] = {}
+        line: dict[str, Any] = {}
         for name, value in asdict(row).items():
-            if isinstance(value, dict):
-                line |= {name: str(value["mean"]), f"{name}_std": str(value["std"])}
-            else:
-                line[name] = "" if value is None else str(value)
+            line |= {name: value["mean"], f"{name}_std": value["std"]} if isinstance(value, dict) else {name: value}
         lines.append(line)
-    return Table(data.stream, list(lines[0]) if lines else [], [list(line.values()) for line in lines], "ll")
+    rows = [["" if value is None else str(value) for value in line.values()] for line in lines]
+    return Table(data.stream, list(lines[0]) if lines else [], rows, "ll")
 
 
 def sweep_table(trials: "Sequence[Trial]") -> Table:
@@ -178,36 +158,10 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else plural(len(seeds), "seed")
 
 
-def _comparison_row(row: "Row") -> list[str]:
-    several = row.seeds > 1
-    return [
-        row.method,
-        row.strategy,
-        format_mean_std(row.acc.mean, row.acc.std if several else None),
-        format_mean_std(row.bwt.mean, row.bwt.std if several else None),
-        f"{row.task_il_acc.mean:.2f}",
-        f"{row.parameters:,}",
-        format_bytes(row.extra_bytes) if row.extra_bytes else "none",
-        f"{row.images:,}",
-        f"{row.units_added:,}",
-        f"{row.relative_time:.1f} ×" if row.relative_time is not None else format_seconds(row.seconds),
-    ]
-
-
-def _comparison_notes(rows: "Sequence[Row]") -> list[str]:
-    """What the columns mean, and a remark on what readers may take for a mistake."""
-    from spacenet.experiments.comparison import REFERENCE
-
-    relative = any(row.relative_time is not None for row in rows)
-    legend = f"{COMPARISON_LEGEND}, as a multiple of {REFERENCE}'s." if relative else f"{COMPARISON_LEGEND}."
-    forgetful = any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in rows)
-    return [legend, *([REGULARIZATION_NOTE] if forgetful else [])]
-
-
 # Data sets and models
 
 
-def datasets_table(listings: Sequence[Listing]) -> Table:
+def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
     """The data sets that are known by name, and where they are."""
     rows = [
         [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", _shape_text(each.shape), each.status]
@@ -255,7 +209,7 @@ def capacity_text(tasks_left: int | None) -> str:
     if tasks_left == 0:
         return "no room for another task like the last one"
     least = "at least " if tasks_left == MANY_TASKS else ""
-    return f"room for {least}{tasks_left} more {'task' if tasks_left == 1 else 'tasks'} like the last one"
+    return f"room for {least}{plural(tasks_left, 'more task')} like the last one"
 
 
 def class_memory_text(memory: "ClassMemory") -> str:
@@ -292,11 +246,9 @@ def _space_table(found: "Inspection") -> Table:
 
 
 def _tasks_table(found: "Inspection") -> Table:
-    rows = [
-        [str(task.number), labels_text(task.classes), f"{task.reserved:,}", f"{task.connections:,}"]
-        for task in found.tasks
-    ]
-    return Table("Tasks", ["task", "classes", "units reserved", "connections"], rows, "ll")
+    tasks, columns = found.tasks, ["task", "classes", "units reserved", "connections"]
+    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in tasks]
+    return Table("Tasks", columns, rows, "ll")
 
 
 def _sizes_table(found: "Inspection") -> Table:
@@ -328,10 +280,6 @@ def _training_text(settings: Mapping[str, Any]) -> str:
     parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
-
-
-def _stored(samples: int) -> str:
-    return f"with {plural(samples, 'stored sample')}" if samples else "no stored samples"
 
 
 def _shape_text(shape: Sequence[int]) -> str:

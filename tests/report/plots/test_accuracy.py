@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.accuracy import history_plot, matrix_data, matrix_plot
-from spacenet.report.plots.collect import accuracy_plots, confusion_plots
-from spacenet.report.plots.confusion import (
+from spacenet.report.plots.accuracy import (
     ConfusionData,
     class_confusion_data,
     class_confusion_plot,
+    history_plot,
+    matrix_data,
+    matrix_plot,
     task_confusion_data,
     task_confusion_plot,
 )
+from spacenet.report.plots.collect import accuracy_plots, confusion_plots
 from tests.report.made_up import MATRIX, metrics, random_matrix, run_data
 
 

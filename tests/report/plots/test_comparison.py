@@ -10,8 +10,16 @@ from spacenet.experiments.comparison import ComparisonData
 from spacenet.experiments.metrics import MeanStd
 from spacenet.report.plots.by_task import by_task_data, by_task_plot
 from spacenet.report.plots.collect import comparison_plots
-from spacenet.report.plots.ranking import acc_data, parameters_data, rank_methods, ranking_plot, strategy_markers
-from spacenet.report.plots.trade_off import memory_data, time_data, trade_off_plot
+from spacenet.report.plots.methods import (
+    acc_data,
+    memory_data,
+    parameters_data,
+    rank_methods,
+    ranking_plot,
+    strategy_markers,
+    time_data,
+    trade_off_plot,
+)
 from tests.report.made_up import comparison_data, metrics, row, run_data
 
 

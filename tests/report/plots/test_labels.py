@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacenet.report.plots.labels import place_labels, share_text, share_texts, spread_labels, task_text, tasks_text
+from spacenet.report.plots.drawing import place_labels, share_text, share_texts, spread_labels, task_text, tasks_text
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=18))

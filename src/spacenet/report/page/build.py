@@ -1,6 +1,6 @@
 """Pages of runs and comparisons, from data in memory or from folders."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -11,34 +11,26 @@ from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.experiments.folders import load_comparison, runs_in
 from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
 from spacenet.model.file import to_bytes
+from spacenet.report import tables
 from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Command, Figure, Metric, Page, Section
-from spacenet.report.plots.collect import (
-    accuracy_plots,
-    capacity_plots,
-    class_memory_plots,
-    comparison_plots,
-    confusion_plots,
-)
+from spacenet.report.plots import collect
 from spacenet.report.plots.plot import Plot
 from spacenet.report.table import Table
-from spacenet.report.tables import (
-    class_memory_text,
-    comparison_table,
-    confusion_table,
-    layers_table,
-    matrix_table,
-    seeds_table,
-    seeds_text,
-)
 from spacenet.utils.files import save_bytes
 from spacenet.utils.text import format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-MAX_COLUMNS = 12
-"""Wider tables are left out."""
+MAX_COLUMNS = 12  # wider tables are left out
 WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
 """Of these sections, the settings that matter to a method without a network."""
+TABLES: dict[str, Callable[[RunData], Table | None]] = {
+    "accuracy-matrix": tables.matrix_table,
+    "class-confusion": tables.confusion_table,
+    "capacity-map": tables.layers_table,
+}
+"""The data of plots."""
+NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
 def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: Sequence[Failure] = ()) -> Page:
@@ -50,23 +42,22 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
     runs = [run for run in runs if run.metrics["tasks_learned"]]
     if not runs:
         raise RunError("no task was learned, there is nothing to report")
-    first = runs[0]
-    layers = layers_table(first) if first.metrics["layers"] else None
-    several = [f"The plots show seed {first.config.model.seed}."] if len(runs) > 1 else []
+    first, seeds = runs[0], [run.config.model.seed for run in runs]
+    summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
     sections = [
-        Section(
-            "Accuracy",
-            [seeds_table(runs)] if several else [],
-            several,
-            _figures(accuracy_plots(first), {"accuracy-matrix": matrix_table(first)}),
-        ),
-        Section("Confusion", figures=_figures(confusion_plots(first), {"class-confusion": confusion_table(first)})),
+        Section("Accuracy", summary, notes, _figures(first, collect.accuracy_plots(first))),
+        Section("Confusion", figures=_figures(first, collect.confusion_plots(first))),
         _class_statistics_section(first),
-        Section("Network capacity", figures=_figures(capacity_plots(first, beside), {"capacity-map": layers})),
+        Section("Network capacity", figures=_figures(first, collect.capacity_plots(first, beside))),
         _reproduce_section(runs),
     ]
-    title = f"{first.config.model.method} on {first.config.stream.name}, {_seeds(runs)}"
-    return Page(title, _lead(first), sections, _notices(runs, failures), run_metrics(runs), _footer(runs))
+    title = f"{first.config.model.method} on {first.config.stream.name}, {tables.seeds_text(seeds)}"
+    where = "" if first.folder is None else f" from the run in {first.folder}"
+    where = f" from the runs in {first.folder.parent}" if first.folder and runs[1:] else where
+    how = f"with the network {first.config.model.net.name}" if first.metrics["layers"] else "without a network"
+    size = f"{plural(sum(map(len, first.labels)), 'class', 'es')} in {plural(len(first.labels), 'task')}"
+    lead = f"{size}, learned in sequence {how}. {NOT_GIVEN}"
+    return Page(title, lead, sections, _notices(runs, failures), run_metrics(runs), _footer(runs, where))
 
 
 def comparison_page(data: ComparisonData) -> Page:
@@ -75,20 +66,16 @@ def comparison_page(data: ComparisonData) -> Page:
     methods = ", ".join(data.runs) if count <= 4 else f"{count} methods compared"
     lead = (
         f"{plural(count, 'method')} on the same {plural(len(data.labels), 'task')} with "
-        f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. "
-        "The task of a sample is not given (class-incremental)."
+        f"{plural(sum(map(len, data.labels)), 'class', 'es')}, measured on the {data.evaluated_on}. {NOT_GIVEN}"
     )
-    return Page(
-        f"{data.stream}: {methods}",
-        lead,
-        [
-            Section("Results", [comparison_table(data)]),
-            Section("Plots", figures=[Figure(plot) for plot in comparison_plots(data)]),
-            _reproduce_comparison_section(data),
-        ],
-        [f"Left out: {failure}" for failure in data.failures],
-        footer=_made_by(next(iter(data.runs.values()))[0]) + ".",
-    )
+    sections = [
+        Section("Results", [tables.comparison_table(data)]),
+        Section("Plots", figures=[Figure(plot) for plot in collect.comparison_plots(data)]),
+        _reproduce_comparison_section(data),
+    ]
+    notices = [f"Left out: {failure}" for failure in data.failures]
+    footer = _footer(next(iter(data.runs.values())))
+    return Page(f"{data.stream}: {methods}", lead, sections, notices, footer=footer)
 
 
 def page_from_folders(folders: Sequence[Path], beside: Path | None = None) -> Page:
@@ -133,32 +120,34 @@ def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
     """The numbers at the top: of one run, or mean ± standard deviation."""
     metrics, memory = [run.metrics for run in runs], runs[0].analysis.class_memory
 
-    def metric(name: str, meaning: str, key: str, form: Callable[[float], str], unit: str = "") -> Metric:
-        return _metric(name, meaning, [float(each[key]) for each in metrics], form, unit)
+    def column(key: str) -> list[float]:
+        return [float(each[key]) for each in metrics]
 
-    percent = "{:.1f}".format
+    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
     stored = plural(max(each["images_kept"] for each in metrics), "stored sample")
     per_class = f" and {memory.floats:,} values per class" if memory else ""
-    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
-    found = [
-        metric("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", "acc", percent, " %"),
-        metric("Task-incremental ACC", "if only the task's own classes compete", "task_il_acc", percent, " %"),
-        metric("BWT", "percentage points by which earlier tasks changed since they were learned", "bwt", _signed),
-        metric("Forgetting", "percentage points that earlier tasks lost from their best", "forgetting", percent),
+    changed = "percentage points by which earlier tasks changed since they were learned"
+    time = f"for training and evaluation{' per seed' if len(runs) > 1 else ''}"
+    percent, signed = "{:.1f}".format, "{:+.1f}".format
+    rows: list[tuple[str, str, Sequence[float], Callable[[float], str], str]] = [
+        ("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", column("acc"), percent, " %"),
+        ("Task-incremental ACC", "if only the task's own classes compete", column("task_il_acc"), percent, " %"),
+        ("BWT", changed, column("bwt"), signed, ""),
+        ("Forgetting", "percentage points that earlier tasks lost from their best", column("forgetting"), percent, ""),
+        ("Connections", "in the whole network", column("connections"), "{:,.0f}".format, ""),
+        ("Model file", "size of the file", sizes, format_bytes, ""),
+        ("Memory", f"kept between tasks, with {stored}{per_class}", column("bytes_kept"), format_bytes, ""),
+        ("Time", time, column("seconds"), format_seconds, ""),
     ]
-    if metrics[0]["layers"]:
-        found.append(metric("Connections", "in the whole network", "connections", "{:,.0f}".format))
-    if len(sizes) == len(runs):
-        found.append(_metric("Model file", "size of the file", sizes, format_bytes))
-    found.append(metric("Memory", f"kept between tasks, with {stored}{per_class}", "bytes_kept", format_bytes))
-    per_seed = " per seed" if len(runs) > 1 else ""
-    found.append(metric("Time", f"for training and evaluation{per_seed}", "seconds", format_seconds))
-    return found
+    without = set() if metrics[0]["layers"] else {"Connections"}
+    without |= set() if len(sizes) == len(runs) else {"Model file"}
+    return [_metric(*row) for row in rows if row[0] not in without]
 
 
-def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str = "") -> Metric:
+def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str) -> Metric:
     std = stdev(values) if len(values) > 1 else 0.0
-    return Metric(name, form(mean(values)) + unit, meaning, form(std).lstrip("+") if std else "")
+    value = form(mean(values)).replace("-", "−") + unit
+    return Metric(name, value, meaning, form(std).lstrip("+") if std else "")
 
 
 def _model_bytes(run: RunData) -> int | None:
@@ -179,22 +168,13 @@ def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
     return [*found, *(f"Left out: {failure}" for failure in failures)]
 
 
-def _lead(run: RunData) -> str:
-    tasks = run.labels
-    how = f"with the network {run.config.model.net.name}" if run.metrics["layers"] else "without a network"
-    return (
-        f"{plural(sum(map(len, tasks)), 'class', 'es')} in {plural(len(tasks), 'task')}, learned in sequence {how}. "
-        "The task of a sample is not given (class-incremental)."
-    )
-
-
 def _class_statistics_section(run: RunData) -> Section:
     """What is kept of each class, and how the accuracy depends on it."""
     memory, points = run.analysis.class_memory, run.analysis.truncated
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
-    notes, plots = [f"{besides} {class_memory_text(memory)}."], class_memory_plots(run)
+    notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(run)
     if plots and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
     confusion = run.analysis.confusion
@@ -216,11 +196,9 @@ def _reproduce_section(runs: Sequence[RunData]) -> Section:
     line = run_command(config, len(runs))
     commands = [Command("Repeat the run:", line)] if line else []
     commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
-    tables = [
-        Table("Made with", [], made_with, "ll"),
-        Table("Settings", ["setting", "section", "value"], _settings(first), "lll"),
-    ]
-    return Section("How to reproduce it", tables, commands=commands, files=[(CONFIG, config.to_toml())])
+    settings = Table("Settings", ["setting", "section", "value"], _settings(first), "lll")
+    shown = [Table("Made with", [], made_with, "ll"), settings]
+    return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, config.to_toml())])
 
 
 def _reproduce_comparison_section(data: ComparisonData) -> Section:
@@ -259,26 +237,12 @@ def _setting_text(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _figures(plots: Sequence[Plot], tables: Mapping[str, Table | None]) -> list[Figure]:
-    """The plots, each with the table of its name unless that is too wide."""
-    small = {name: table for name, table in tables.items() if table and len(table.columns) <= MAX_COLUMNS + 1}
-    return [Figure(plot, small.get(plot.name)) for plot in plots]
+def _figures(run: RunData, plots: Sequence[Plot]) -> list[Figure]:
+    """The plots with their data, unless that is too wide a table."""
+    data = [TABLES[plot.name](run) if plot.name in TABLES else None for plot in plots]
+    small = [table if table and table.rows and len(table.columns) <= MAX_COLUMNS + 1 else None for table in data]
+    return [Figure(plot, table) for plot, table in zip(plots, small, strict=True)]
 
 
-def _seeds(runs: Sequence[RunData]) -> str:
-    return seeds_text([run.config.model.seed for run in runs])
-
-
-def _made_by(run: RunData) -> str:
-    return f"Made by spacenet {run.metrics['versions']['spacenet']}"
-
-
-def _footer(runs: Sequence[RunData]) -> str:
-    folder = runs[0].folder
-    if folder is None:
-        return f"{_made_by(runs[0])}."
-    return f"{_made_by(runs[0])} from the {f'runs in {folder.parent}' if len(runs) > 1 else f'run in {folder}'}."
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.1f}".replace("-", "−")
+def _footer(runs: Sequence[RunData], where: str = "") -> str:
+    return f"Made by spacenet {runs[0].metrics['versions']['spacenet']}{where}."

@@ -25,8 +25,7 @@ class Metric:
     name: str
     value: str
     meaning: str
-    std: str = ""
-    """Its standard deviation over several seeds."""
+    std: str = ""  # its standard deviation over several seeds
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,7 @@ class Section:
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     commands: Sequence[Command] = ()
-    files: Sequence[tuple[str, str]] = ()
-    """Name and content of files; they are collapsed."""
+    files: Sequence[tuple[str, str]] = ()  # name and content of files; they are collapsed
 
     @property
     def empty(self) -> bool:
@@ -67,11 +65,9 @@ class Page:
     """A whole page."""
 
     title: str
-    lead: str
-    """One or two sentences below the title."""
+    lead: str  # one or two sentences below the title
     sections: Sequence[Section]
-    notices: Sequence[str] = ()
-    """What a reader must not miss: warnings, failed runs, and why a run stopped early."""
+    notices: Sequence[str] = ()  # what a reader must not miss: warnings, failed runs, and why a run stopped early
     metrics: Sequence[Metric] = ()
     footer: str = ""
 

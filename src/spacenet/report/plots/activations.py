@@ -1,29 +1,20 @@
 """The activations of the hidden units for test samples of two classes after the first task (a figure of the paper)."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import BRIGHT
-from spacenet.report.plots.labels import share_text
-from spacenet.report.plots.plot import COLORMAP, Plot, new_figure
+from spacenet.report.plots.drawing import BRIGHT, CENTERED, draw_color_bar, share_text
+from spacenet.report.plots.plot import COLORMAP, Figure, Plot, new_figure
 from spacenet.utils.text import plural
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-CENTERED: dict[str, Any] = {"size": 8, "ha": "center", "va": "center"}
-FIRST, LAST = 2, 2
-"""Layers that are shown of many."""
-BRIGHTEST = 98
-"""The percentile of a layer's activations with the brightest color: outliers must not darken the rest."""
-EXPONENT = 0.5
-"""Of an activation in its color, so that small ones are visible."""
-INACTIVE_WIDTH = 0.3
-"""The width of the field for inactive units, relative to the others."""
+FIRST, LAST = 2, 2  # layers that are shown of many
+BRIGHTEST = 98  # the percentile of a layer's activations with the brightest color: outliers must not darken the rest
+EXPONENT = 0.5  # of an activation in its color, so that small ones are visible
+INACTIVE_WIDTH = 0.3  # of the field for inactive units, relative to the others
 
 
 @dataclass(frozen=True)
@@ -50,10 +41,8 @@ class LayerActivations:
 class ActivationsData:
     """The activations of the hidden layers for some samples."""
 
-    layers: tuple[LayerActivations, ...]
-    """At most the first two and the last two."""
-    classes: tuple[tuple[str, int], ...]
-    """Labels in the order of the samples, and how many samples each has."""
+    layers: tuple[LayerActivations, ...]  # at most the first two and the last two
+    classes: tuple[tuple[str, int], ...]  # labels in the order of the samples, and how many samples each has
 
 
 def activations_data(run: RunData) -> ActivationsData | None:
@@ -89,52 +78,41 @@ def activations_plot(data: ActivationsData) -> Plot:
     return Plot("activations", title, text, lambda: _draw(data))
 
 
-def _draw(data: ActivationsData) -> "Figure":
+def _draw(data: ActivationsData) -> Figure:
     across = min(2, len(data.layers))
     down = -(-len(data.layers) // across)
     figure = new_figure(2.5 * down + 0.2)
     panels: Any = figure.subplots(down, across, squeeze=False, sharey=True)
     for axes in panels.flat[len(data.layers) :]:
         axes.axis("off")
-    for number, (axes, layer) in enumerate(zip(panels.flat, data.layers, strict=False)):
-        drawn = _heat(axes, layer, data)
+    ends = np.cumsum([count for _, count in data.classes])
+    for axes, layer in zip(panels.flat, data.layers, strict=False):
+        image = _draw_layer(axes, layer, ends[:-1])
         axes.tick_params(axis="y", length=0)
-        if number % across == 0:
-            ends = np.cumsum([count for _, count in data.classes])
-            middles = [end - count / 2 for end, (_, count) in zip(ends, data.classes, strict=True)]
-            axes.set_yticks(middles, [f"class {label}\n{count} samples" for label, count in data.classes])
-    bar = figure.colorbar(drawn, ax=panels, shrink=0.8, aspect=30, extend="max", label="activation, scaled per layer")
+    middles = [end - count / 2 for end, (_, count) in zip(ends, data.classes, strict=True)]
+    for axes in panels[:, 0]:
+        axes.set_yticks(middles, [f"class {label}\n{count} samples" for label, count in data.classes])
+    bar = draw_color_bar(panels, image, "activation, scaled per layer", 30, shrink=0.8, extend="max")
     bar.set_ticks([0, 1], labels=["none", "strong"])
-    bar.outline.set_visible(False)
     return figure
 
 
-def _heat(axes: Any, layer: LayerActivations, data: ActivationsData) -> Any:
-    """The active units; if many are inactive, these are one narrow field at the right."""
+def _draw_layer(axes: Any, layer: LayerActivations, ends: NDArray[np.int64]) -> Any:
+    """The active units; if many are inactive, these are one narrow field at the right. A line after each class."""
     samples, units = layer.values.shape
     inactive = units - layer.active
     shown = max(1, layer.active) if inactive > units * INACTIVE_WIDTH else units
     positive = layer.values[layer.values > 0]
-    scale = np.percentile(positive, BRIGHTEST) if len(positive) else 1.0
-    drawn = axes.imshow(
-        (layer.values[:, :shown] / scale) ** EXPONENT,
-        cmap=COLORMAP,
-        vmin=0,
-        vmax=1,
-        aspect="auto",
-        interpolation="none",
-        extent=(0, shown, samples, 0),
-    )
-    for end in np.cumsum([count for _, count in data.classes])[:-1]:
-        axes.hlines(end, 0, shown, color=BRIGHT, linewidth=0.8)
+    colors = (layer.values[:, :shown] / (np.percentile(positive, BRIGHTEST) if len(positive) else 1.0)) ** EXPONENT
+    style: dict[str, Any] = {"cmap": COLORMAP, "vmin": 0, "vmax": 1, "aspect": "auto", "interpolation": "none"}
+    image = axes.imshow(colors, extent=(0, shown, samples, 0), **style)
+    axes.hlines(ends, 0, shown, color=BRIGHT, linewidth=0.8)
     if shown < units:
-        end = shown * (1 + INACTIVE_WIDTH)
-        axes.axvspan(shown * 1.02, end, color=drawn.get_cmap()(0), linewidth=0)
-        axes.text(shown + (end - shown) / 2, samples / 2, f"{inactive}\nunits\ninactive", color=BRIGHT, **CENTERED)
-        axes.set_xlim(0, end)
-        axes.set_xticks([0, shown])
+        right = shown * (1 + INACTIVE_WIDTH)
+        axes.axvspan(shown * 1.02, right, color=image.get_cmap()(0), linewidth=0)
+        text = f"{inactive}\nunits\ninactive"
+        axes.text((shown + right) / 2, samples / 2, text, color=BRIGHT, size=8, **CENTERED)
+        axes.set(xlim=(0, right), xticks=[0, shown])
     axes.set_title(f"{layer.name}: {share_text(layer.share)} of {units} active per sample", size=9)
-    axes.set_xlabel(
-        f"units, {'sorted by the class they respond to' if len(data.classes) > 1 else 'the most active first'}"
-    )
-    return drawn
+    axes.set_xlabel(f"units, {'sorted by the class they respond to' if len(ends) else 'the most active first'}")
+    return image

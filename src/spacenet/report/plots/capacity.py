@@ -2,33 +2,20 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spacenet.experiments.run import RunData
-from spacenet.model.model import Model
-from spacenet.report.plots.drawing import paint, text_color
-from spacenet.report.plots.labels import abbreviate
-from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Plot, new_figure, task_colors
+from spacenet.report.plots.drawing import CENTERED, abbreviate, paint, text_color
+from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Axes, Figure, Plot, new_axes, task_colors
 from spacenet.report.tables import capacity_text
 from spacenet.space.ledger import FREE
 from spacenet.utils.text import plural
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-MAX_WITH_CELLS = 6
-"""Layers up to which each unit is drawn as a cell; more layers are drawn as bars."""
-STRIP, BAR, BETWEEN = 0.62, 0.16, 0.22
-"""Inches: heights of a layer with cells and of one without, and between layers with cells."""
-ACROSS = 5.9
-"""Approximate width of a layer in inches."""
-LETTER = 0.063
-"""Approximate width of a letter in inches."""
-MIN_CELL = 0.04
-"""Inches; narrower cells have no lines between them, which would hide them."""
+MAX_WITH_CELLS = 6  # layers up to which each unit is drawn as a cell; more layers are drawn as bars
+STRIP, BAR, BETWEEN = 0.62, 0.16, 0.22  # inches: a layer with cells, one without, and between layers with cells
+ACROSS, LETTER = 5.9, 0.063  # approximate widths of a layer and of a letter in inches
+MIN_CELL = 0.04  # inches; narrower cells have no lines between them, which would hide them
 
 
 @dataclass(frozen=True)
@@ -37,10 +24,8 @@ class LayerAreas:
 
     name: str
     units: int
-    reserved: tuple[int, ...]
-    """By each task, for good."""
-    shared: int
-    """In use, but not reserved: later tasks may use them too."""
+    reserved: tuple[int, ...]  # by each task, for good
+    shared: int  # in use, but not reserved: later tasks may use them too
     unused: int
 
     @property
@@ -57,24 +42,19 @@ class CapacityData:
     layers: tuple[LayerAreas, ...]
     tasks_left: int | None
 
-    @property
-    def tasks(self) -> int:
-        return len(self.layers[0].reserved)
-
 
 def capacity_data(run: RunData) -> CapacityData | None:
     """Counted in the model's ledger; None without a model."""
     if run.model is None:
         return None
-    layers = tuple(_layer(run.model, layer.name) for layer in run.model.method.blueprint.hidden)
-    return CapacityData(layers, None if run.model.method.needs_old_data else run.model.space_left())
-
-
-def _layer(model: Model, name: str) -> LayerAreas:
-    state, used = model.method.ledger.state[name], model.method.ledger.used(name)
-    free = state == FREE
-    counts = state[~free].long().bincount(minlength=len(model.tasks))
-    return LayerAreas(name, len(state), tuple(counts.tolist()), int((free & used).sum()), int((free & ~used).sum()))
+    method, layers = run.model.method, []
+    for layer in method.blueprint.hidden:
+        state, used = method.ledger.state[layer.name], method.ledger.used(layer.name)
+        free = state == FREE
+        reserved = tuple(state[~free].long().bincount(minlength=len(run.model.tasks)).tolist())
+        shared = int((free & used).sum())
+        layers.append(LayerAreas(layer.name, len(state), reserved, shared, int(free.sum()) - shared))
+    return CapacityData(tuple(layers), None if method.needs_old_data else run.model.space_left())
 
 
 def capacity_plot(data: CapacityData) -> Plot:
@@ -85,33 +65,31 @@ def capacity_plot(data: CapacityData) -> Plot:
 
 
 def _title(data: CapacityData) -> str:
-    tasks = plural(data.tasks, "task")
-    verb = "reserves" if data.tasks == 1 else "reserve"
+    tasks = len(data.layers[0].reserved)
     found = {(sum(layer.reserved), layer.units) for layer in data.layers}
-    where = "in each layer" if len(data.layers) > 1 else f"of {data.layers[0].name}"
     if len(found) == 1:
         [(reserved, units)] = found
-        what = f"{tasks} {verb} {reserved:,} of {units:,} units {where}"
+        what = f"{reserved:,} of {units:,} units"
     else:
-        shares = sorted(round(100 * reserved / units) for reserved, units in found)
-        share = f"{shares[0]} to {shares[-1]} %" if shares[0] != shares[-1] else f"{shares[0]} %"
-        what = f"{tasks} {verb} {share} of the units {where}"
-    return what if data.tasks_left is None else f"{what}; {capacity_text(data.tasks_left)}"
+        shares = [round(100 * reserved / units) for reserved, units in found]
+        low = f"{min(shares)} to " if min(shares) < max(shares) else ""
+        what = f"{low}{max(shares)} % of the units"
+    where = "in each layer" if len(data.layers) > 1 else f"of {data.layers[0].name}"
+    left = "" if data.tasks_left is None else f"; {capacity_text(data.tasks_left)}"
+    return f"{plural(tasks, 'task')} {'reserves' if tasks == 1 else 'reserve'} {what} {where}{left}"
 
 
-def _draw(data: CapacityData) -> "Figure":
-    cells = len(data.layers) <= MAX_WITH_CELLS
+def _draw(data: CapacityData) -> Figure:
+    cells, count = len(data.layers) <= MAX_WITH_CELLS, len(data.layers)
     tall, pitch = (STRIP, STRIP + BETWEEN) if cells else (BAR, 1.3 * BAR)
-    figure = new_figure(pitch * len(data.layers) + 0.65)
-    axes = figure.subplots()
-    for number, layer in enumerate(data.layers):
-        rows = _rows(layer.units) if cells else 1
-        _strip(axes, layer, rows, top=number * pitch, tall=tall)
-        _labels(axes, layer, number * pitch + tall / 2, two_lines=cells, tasks=cells or number == 0)
-    axes.set(xlim=(0, 1), ylim=(pitch * (len(data.layers) - 1) + tall, 0), xticks=[])
+    figure, axes = new_axes(pitch * count + 0.65)
+    middles = [number * pitch + tall / 2 for number in range(count)]
+    for layer, middle in zip(data.layers, middles, strict=True):
+        _strip(axes, layer, _rows(layer.units) if cells else 1, middle - tall / 2, tall)
+        _labels(axes, layer, middle, two_lines=cells, tasks=cells or layer is data.layers[0])
+    axes.set(xlim=(0, 1), ylim=(pitch * (count - 1) + tall, 0), xticks=[])
     units = "\n{:,} units" if cells else " ({:,})"
-    names = [layer.name + units.format(layer.units) for layer in data.layers]
-    axes.set_yticks([number * pitch + tall / 2 for number in range(len(data.layers))], names)
+    axes.set_yticks(middles, [layer.name + units.format(layer.units) for layer in data.layers])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel(f"units sorted by task; {'each cell is a unit' if cells else 'number of units in parentheses'}")
@@ -120,7 +98,7 @@ def _draw(data: CapacityData) -> "Figure":
     if any(layer.unused for layer in data.layers):
         axes.bar(0, 0, color=LINE, label="unused")
     if axes.get_legend_handles_labels()[0]:
-        figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=1, handleheight=1)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=1, handleheight=1, columnspacing=2)
     return figure
 
 
@@ -131,56 +109,41 @@ def _rows(units: int) -> int:
     return min(near, key=lambda rows: (units % rows > 0, abs(math.log(rows / fitting))))
 
 
-def _strip(axes: "Axes", layer: LayerAreas, rows: int, top: float, tall: float) -> None:
+def _strip(axes: Axes, layer: LayerAreas, rows: int, top: float, tall: float) -> None:
     """The units fill columns of `rows` cells, from top to bottom and from left to right."""
-    columns = -(-layer.units // rows)
+    columns, first = -(-layer.units // rows), sum(layer.reserved)
     numbers = np.full(rows * columns, -1)
-    numbers[: sum(layer.reserved)] = np.repeat(np.arange(len(layer.reserved)), layer.reserved)
-    box = (0.0, 1.0, top + tall, top)
-    paint(axes, numbers.reshape(columns, rows).T, task_colors(len(layer.reserved)), box)
-    first = sum(layer.reserved)
-    for count, color in ((layer.shared, MUTED), (layer.unused, LINE)):
-        _fill(axes, first, first + count, rows, columns, color, top, tall)
-        first += count
+    numbers[:first] = np.repeat(np.arange(len(layer.reserved)), layer.reserved)
+    colors = task_colors(len(layer.reserved))
+    paint(axes, numbers.reshape(columns, rows).T, colors, (0.0, 1.0, top + tall, top))
+    for end, color in ((first + layer.shared, MUTED), (layer.units, LINE)):
+        while first < end:  # the rest of the first column, whole columns, and part of the last
+            column, row = divmod(first, rows)
+            width = max(1, (end - first) // rows) if row == 0 else 1
+            height = rows if row == 0 and end - first >= rows else min(rows - row, end - first)
+            y, thick = top + tall * row / rows, tall * height / rows
+            axes.barh(y, width / columns, thick, column / columns, align="edge", color=color)
+            first += width * height
     if rows > 1 and ACROSS / columns > MIN_CELL:
         axes.vlines(np.arange(1, columns) / columns, top, top + tall, color=GROUND, linewidth=0.5)
         axes.hlines(top + tall * np.arange(1, rows) / rows, 0, 1, color=GROUND, linewidth=0.5)
 
 
-def _fill(axes: "Axes", first: int, end: int, rows: int, columns: int, color: str, top: float, tall: float) -> None:
-    """Paint units from `first` up to `end`: the rest of the first column, whole columns, and part of the last."""
-    while first < end:
-        column, row = divmod(first, rows)
-        width = max(1, (end - first) // rows) if row == 0 else 1
-        height = rows if row == 0 and end - first >= rows else min(rows - row, end - first)
-        axes.barh(
-            top + tall * row / rows, width / columns, tall * height / rows, column / columns, align="edge", color=color
-        )
-        first += width * height
-
-
-def _labels(axes: "Axes", layer: LayerAreas, middle: float, *, two_lines: bool, tasks: bool) -> None:
+def _labels(axes: Axes, layer: LayerAreas, middle: float, *, two_lines: bool, tasks: bool) -> None:
     """Names on the areas as far as there is room."""
-    shades, end, free = task_colors(len(layer.reserved)), 0, -1.0
+    shades = {f"task {number}": shade for number, shade in enumerate(task_colors(len(layer.reserved)), 1)}
+    grounds, end, free = {**shades, "shared": MUTED, "unused": LINE}, 0, -1.0
     for name, count in layer.areas:
         center, width = (end + count / 2) / layer.units * ACROSS, count / layer.units * ACROSS
         end += count
-        is_task = name.startswith("task")
-        number = name.removeprefix("task ")
+        text = name.removeprefix("task ") if name in shades or two_lines else f"{count} {name}"
         if two_lines and width > LETTER * len(f"{count} units"):
             text = f"{name}\n{plural(count, 'unit')}"
-        elif is_task or two_lines:
-            text = number
-        else:
-            text = f"{count} {name}"
         wide = LETTER * max(map(len, text.split("\n")))
-        if (is_task and (not tasks or center - wide / 2 < free)) or (not is_task and wide > width):
+        if (not tasks or center - wide / 2 < free) if name in shades else wide > width:
             continue
         free = center + wide / 2 + LETTER * (1 if wide < width else 3)
-        ground = shades[int(number) - 1] if is_task else MUTED if name == "shared" else LINE
-        color = text_color(ground) if is_task else GROUND if name == "shared" else INK
-        size, box = (
-            8 if two_lines else 7,
-            {"boxstyle": "square,pad=0.1", "color": ground} if two_lines and wide < width else None,
-        )
-        axes.text(center / ACROSS, middle, text, color=color, size=size, ha="center", va="center", bbox=box)
+        ground = grounds[name]
+        color = {"shared": GROUND, "unused": INK}.get(name) or text_color(ground)
+        box = {"boxstyle": "square,pad=0.1", "color": ground} if two_lines and wide < width else None
+        axes.text(center / ACROSS, middle, text, color=color, size=8 if two_lines else 7, bbox=box, **CENTERED)

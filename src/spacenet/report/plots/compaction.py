@@ -4,33 +4,28 @@ The connections before training are not stored. They follow from the seed, so th
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from spacenet.data.stream import Samples, Task
+from spacenet.data.stream import Task
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import paint, units_with_half
-from spacenet.report.plots.plot import INK, LINE, Plot, new_figure, task_colors
-from spacenet.space.blueprint import Blueprint, Link
+from spacenet.report.plots.drawing import CENTERED, paint, units_with_half
+from spacenet.report.plots.plot import INK, LINE, Figure, Plot, new_figure, task_colors
+from spacenet.space.blueprint import Link
 from spacenet.space.cut import Units
 from spacenet.space.ledger import FREE, Connections, Ledger
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure, SubFigure
-
 Block = NDArray[np.bool_]
-CENTERED: dict[str, Any] = {"size": 8, "ha": "center", "va": "center"}
 
 
 @dataclass(frozen=True)
 class CompactionData:
     """Whether a unit (column) is connected to a unit (row), among those selected for the task."""
 
-    task: int
-    """From 1."""
+    task: int  # from 1
     tasks: int
     source: str
     target: str
@@ -43,12 +38,11 @@ def compaction_data(run: RunData, task: int = 1) -> CompactionData | None:
     found = initial_allocation(run, task - 1)
     if found is None or run.model is None:
         return None
-    selection, new = found
     ledger = run.model.method.ledger
-    link = _first_between_hidden(ledger.blueprint)
+    hidden, links = {layer.name for layer in ledger.blueprint.hidden}, ledger.blueprint.links
+    link = next((link for link in links if {link.source, link.target} <= hidden), links[0])
     held = ledger.connections[link.name]
-    before = _block(new[link.name], link, selection)
-    after = _block(held[held.owner == task - 1], link, selection)
+    before, after = (_block(each, link, found[0]) for each in (found[1][link.name], held[held.owner == task - 1]))
     if not before.any() or bool((before == after).all()):
         return None
     return CompactionData(task, len(run.model.tasks), link.source, link.target, before, after)
@@ -63,7 +57,8 @@ def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connec
     method.ledger = ledger_before(run, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
-    return method.allocate(Task(task, labels, range(first, first + len(labels)), _NoData()))
+    no_data: Any = None  # the allocation uses no samples
+    return method.allocate(Task(task, labels, range(first, first + len(labels)), no_data))
 
 
 def ledger_before(run: RunData, task: int) -> Ledger:
@@ -81,19 +76,6 @@ def ledger_before(run: RunData, task: int) -> Ledger:
     return then
 
 
-class _NoData:
-    """The allocation uses no samples."""
-
-    def samples(self, task: Task, *, train: bool) -> Samples:
-        raise NotImplementedError
-
-
-def _first_between_hidden(blueprint: Blueprint) -> Link:
-    hidden = [layer.name for layer in blueprint.hidden]
-    inner = (link for link in blueprint.links if link.source in hidden and link.target in hidden)
-    return next(inner, blueprint.links[0])
-
-
 def _block(connections: Connections, link: Link, selection: Units) -> Block:
     targets, sources = selection[link.target].numpy(), selection[link.source].numpy()
     block = np.zeros((len(targets), len(sources)), bool)
@@ -104,8 +86,7 @@ def _block(connections: Connections, link: Link, selection: Units) -> Block:
 
 def compaction_plot(data: CompactionData) -> Plot:
     """Two panels, before and after, each sorted by how many connections its units have."""
-    enter = [units_with_half(block.sum(1)) for block in (data.before, data.after)]
-    leave = [units_with_half(block.sum(0)) for block in (data.before, data.after)]
+    enter, leave = ([units_with_half(block.sum(axis)) for block in (data.before, data.after)] for axis in (1, 0))
     targets, sources = data.after.shape
     before = "as before" if enter[0] == enter[1] else f"{enter[0]} before"
     title = f"After training, half of task {data.task}'s connections enter {enter[1]} of {targets} units ({before})"
@@ -117,49 +98,44 @@ def compaction_plot(data: CompactionData) -> Plot:
     return Plot("connections-before-after", title, text, lambda: _draw(data))
 
 
-def _draw(data: CompactionData) -> "Figure":
-    figure = new_figure(3.9)
-    most = tuple(max(int(block.sum(axis).max()) for block in (data.before, data.after)) for axis in (0, 1))
-    shade = task_colors(data.tasks)[data.task - 1]
+def _draw(data: CompactionData) -> Figure:
+    figure, blocks = new_figure(3.9), (data.before, data.after)
+    most = [max(int(block.sum(axis).max()) for block in blocks) for axis in (0, 1)]
     parts: Any = figure.subfigures(1, 2)
-    for part, block, name in zip(
-        parts, (data.before, data.after), ("before training (random)", "after training"), strict=True
-    ):
-        _panel(part, block, data, name, (most[0], most[1]), shade)
+    for part, block, name in zip(parts, blocks, ("before training (random)", "after training"), strict=True):
+        above, right = _draw_panel(part, block, data)
+        above.set_ylim(0, most[0] * 1.5)
+        right.set_xlim(0, most[1])
+        part.suptitle(name, size=9, color=INK)
     return figure
 
 
-def _panel(part: "SubFigure", block: Block, data: CompactionData, name: str, most: tuple[int, int], shade: str) -> None:
+def _draw_panel(part: Any, block: Block, data: CompactionData) -> tuple[Any, Any]:
     """The connections; above them the number of each source, to the right that of each target."""
     targets, sources = block.shape
-    grid: Any = part.subplots(
-        2, 2, gridspec_kw={"width_ratios": (4, 1.2), "height_ratios": (1, 4)}, squeeze=False, sharex="col", sharey="row"
-    )
-    (above, corner), (middle, right) = grid
-    corner.axis("off")
+    ratios = {"width_ratios": (4, 1.2), "height_ratios": (1, 4)}
+    (above, corner), (middle, right) = part.subplots(2, 2, gridspec_kw=ratios, sharex="col", sharey="row")
     per_target, per_source = block.sum(1), block.sum(0)
     enter, leave = units_with_half(per_target), units_with_half(per_source)
-    corner.text(0.5, 0.5, f"half enter\n{enter} of {targets}", transform=corner.transAxes, **CENTERED)
-    above.text(
-        (1 + leave / sources) / 2, 0.86, f"half leave {leave} of {sources}", transform=above.transAxes, **CENTERED
-    )
+    place, shade = (1 + leave / sources) / 2, task_colors(data.tasks)[data.task - 1]
+    corner.axis("off")
+    corner.text(0.5, 0.5, f"half enter\n{enter} of {targets}", transform=corner.transAxes, size=8, **CENTERED)
+    above.text(place, 0.86, f"half leave {leave} of {sources}", transform=above.transAxes, size=8, **CENTERED)
     ordered = block[np.argsort(-per_target, kind="stable")][:, np.argsort(-per_source, kind="stable")]
     paint(middle, np.where(ordered, 0, -1), [shade], (0.0, sources, targets, 0.0))
     above.fill_between(np.arange(sources + 1), np.append(np.sort(per_source)[::-1], 0), step="post", color=shade)
     right.fill_betweenx(np.arange(targets + 1), np.append(np.sort(per_target)[::-1], 0), step="post", color=shade)
-    above.set(ylim=(0, most[0] * 1.5), xlim=(0, sources))
-    right.set(xlim=(0, most[1]), ylim=(targets, 0))
-    for axes, half in ((above, leave), (right, enter)):
+    above.axvline(leave, color=INK, linewidth=1)
+    right.axhline(enter, color=INK, linewidth=1)
+    for axes, across, along in ((above, "y", "x"), (right, "x", "y")):
         axes.spines[:].set_visible(False)
-        axes.grid(axis="y" if axes is above else "x")
-        line = axes.axvline if axes is above else axes.axhline
-        line(half, color=INK, linewidth=1)
+        axes.grid(axis=across)
+        axes.tick_params(axis=along, length=0)
     middle.locator_params(integer=True, nbins=6)
-    above.tick_params(axis="x", length=0)
-    right.tick_params(axis="y", length=0)
-    for spine in middle.spines.values():
-        spine.set(visible=True, color=LINE)
+    middle.spines[:].set(visible=True, color=LINE)
     middle.set(xlabel=f"{sources} units of {data.source} (sorted)", ylabel=f"{targets} units of {data.target}")
+    above.set_xlim(0, sources)
     above.set_ylabel("connections", size=8)
+    right.set_ylim(targets, 0)
     right.set_xlabel("connections", size=8, loc="right")
-    part.suptitle(name, size=9, color=INK)
+    return above, right

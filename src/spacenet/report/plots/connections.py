@@ -2,28 +2,26 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.drawing import evenly_chosen, paint, text_color
-from spacenet.report.plots.labels import abbreviate, share_text, spread_labels
-from spacenet.report.plots.plot import Plot, new_figure, task_colors
+from spacenet.report.plots.drawing import (
+    CENTERED,
+    abbreviate,
+    evenly_chosen,
+    paint,
+    share_text,
+    spread_labels,
+    text_color,
+)
+from spacenet.report.plots.plot import Axes, Figure, Plot, new_axes, task_colors
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FINE = 1000
-"""Steps into which the length of a bar is divided."""
-BAR, PITCH, LONG = 0.26, 0.36, 3.3
-"""Inches: height of a bar, distance between bars, approximate length of the longest bar."""
-LETTER = 0.058
-"""Approximate width of a letter in inches."""
-MAX_THICK = 10
-"""Bars up to which they have their full height."""
-MAX_LABELS = 10
-"""Lines that have room for a label at their end."""
+FINE = 1000  # steps into which the length of a bar is divided
+BAR, PITCH, LONG = 0.26, 0.36, 3.3  # inches: height of a bar, distance between bars, length of the longest bar (about)
+LETTER = 0.058  # approximate width of a letter in inches
+MAX_THICK = 10  # bars up to which they have their full height
+MAX_LABELS = 10  # lines that have room for a label at their end
 
 
 @dataclass(frozen=True)
@@ -32,10 +30,12 @@ class LinkUsage:
 
     source: str
     target: str
-    counts: tuple[int, ...]
-    """Of each task."""
-    positions: int
-    """How many are possible."""
+    counts: tuple[int, ...]  # of each task
+    positions: int  # how many are possible
+
+    @property
+    def name(self) -> str:
+        return f"{self.source} → {self.target}"
 
     @property
     def total(self) -> int:
@@ -46,60 +46,44 @@ class LinkUsage:
         """Connections in percent of those that are possible."""
         return 100 * self.total / self.positions
 
+    @property
+    def equal(self) -> bool:
+        """Whether every task has the same number."""
+        return len(set(self.counts)) == 1
+
 
 def connections_data(run: RunData) -> tuple[LinkUsage, ...] | None:
     """Counted in the model's ledger; None without a model."""
     if run.model is None:
         return None
-    ledger, tasks = run.model.method.ledger, len(run.model.tasks)
-    return tuple(
-        LinkUsage(
-            link.source,
-            link.target,
-            tuple(ledger.connections[link.name].owner.long().bincount(minlength=tasks).tolist()),
-            ledger.size(link.source) * ledger.size(link.target),
-        )
-        for link in ledger.blueprint.links
-    )
+    ledger, links = run.model.method.ledger, []
+    for link in ledger.blueprint.links:
+        counts = ledger.connections[link.name].owner.long().bincount(minlength=len(run.model.tasks))
+        positions = ledger.size(link.source) * ledger.size(link.target)
+        links.append(LinkUsage(link.source, link.target, tuple(counts.tolist()), positions))
+    return tuple(links)
 
 
 def connections_plot(links: tuple[LinkUsage, ...]) -> Plot:
     """A bar for each pair of connected layers, divided by task."""
     total, positions = sum(link.total for link in links), sum(link.positions for link in links)
-    each = sorted({sum(counts) for counts in zip(*(link.counts for link in links), strict=True)})
-    adds = f"{each[0]:,}" if len(each) == 1 else f"{each[0]:,} to {each[-1]:,}"
     title = f"{total:,} connections, {_percent(100 * total / positions)} of all possible"
+    each = sorted({sum(counts) for counts in zip(*(link.counts for link in links), strict=True)})
     if len(links[0].counts) > 1:
-        title += f"; {'each task adds' if len(each) == 1 else 'tasks add'} {adds}"
-    parts = (
-        f"{_name(link)} {abbreviate([f'{count:,}' for count in link.counts])}; in all {link.total:,}" for link in links
-    )
+        title += f"; each task adds {each[0]:,}" if len(each) == 1 else f"; tasks add {each[0]:,} to {each[-1]:,}"
+    parts = (f"{link.name} {abbreviate([f'{n:,}' for n in link.counts])}; in all {link.total:,}" for link in links)
     text = f"Bar chart of the connections between layers by task, from the first task to the last. {'. '.join(parts)}."
     return Plot("connections-per-task", title, text, lambda: _draw_bars(links))
 
 
-def _draw_bars(links: tuple[LinkUsage, ...]) -> "Figure":
-    pitch = PITCH if len(links) <= MAX_THICK else PITCH / 2
-    figure = new_figure(pitch * len(links) + 0.6)
-    axes = figure.subplots()
+def _draw_bars(links: tuple[LinkUsage, ...]) -> Figure:
+    figure, axes = new_axes((PITCH if len(links) <= MAX_THICK else PITCH / 2) * len(links) + 0.6)
     longest = max(link.share for link in links)
-    shades = task_colors(len(links[0].counts))
     for place, link in enumerate(links):
-        if not link.total:
-            continue
-        ends = np.cumsum(link.counts) / link.total * link.share
-        owner = np.searchsorted(ends, (np.arange(FINE) + 0.5) / FINE * link.share)
-        half = BAR / PITCH / 2
-        paint(axes, owner[None], shades, (0.0, link.share, place + half, place - half))
-        for number, count in enumerate(link.counts):
-            width = count / link.total * link.share / longest * LONG
-            text = next((text for text in _inside(link, number, place == 0) if LETTER * len(text) < width), "")
-            if text:
-                middle = ends[number] - count / link.total * link.share / 2
-                axes.text(middle, place, text, color=text_color(shades[number]), size=7, ha="center", va="center")
-        axes.text(link.share + longest * 0.01, place, _end(link), size=8, va="center")
+        if link.total:
+            _draw_bar(axes, link, place, longest)
     axes.set(xlim=(0, longest * 1.75), ylim=(len(links) - 0.5, -0.5))
-    axes.set_yticks(range(len(links)), [_name(link) for link in links])
+    axes.set_yticks(range(len(links)), [link.name for link in links])
     axes.set_xticks([tick for tick in axes.get_xticks() if tick <= longest * 1.05])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
@@ -108,21 +92,21 @@ def _draw_bars(links: tuple[LinkUsage, ...]) -> "Figure":
     return figure
 
 
-def _name(link: LinkUsage) -> str:
-    return f"{link.source} → {link.target}"
-
-
-def _inside(link: LinkUsage, number: int, first: bool) -> list[str]:
-    """Texts for a task's part of a bar, the longest first; the first bar names the tasks."""
-    count, equal = f"{link.counts[number]:,}", len(set(link.counts)) == 1
-    if not first:
-        return [] if equal else [count]
-    return ([] if equal else [f"task {number + 1}: {count}"]) + [f"task {number + 1}", str(number + 1)]
-
-
-def _end(link: LinkUsage) -> str:
+def _draw_bar(axes: Axes, link: LinkUsage, place: int, longest: float) -> None:
+    shades, half = task_colors(len(link.counts)), BAR / PITCH / 2
+    widths = np.array(link.counts) / link.positions * 100
+    ends = widths.cumsum()
+    owner = np.searchsorted(ends, (np.arange(FINE) + 0.5) / FINE * link.share).clip(max=len(ends) - 1)
+    paint(axes, owner[None], shades, (0.0, link.share, place + half, place - half))
+    for task, (count, width, end) in enumerate(zip(link.counts, widths, ends, strict=True), 1):
+        texts = [] if link.equal else [f"{count:,}"]
+        if place == 0:  # the first bar names the tasks
+            texts = [*(f"task {task}: {text}" for text in texts), f"task {task}", str(task)]
+        for text in [text for text in texts if LETTER * len(text) < width / longest * LONG][:1]:
+            axes.text(end - width / 2, place, text, color=text_color(shades[task - 1]), size=7, **CENTERED)
     text = f"{link.total:,} of {link.positions:,} ({_percent(link.share)})"
-    return f"{text}, {link.counts[0]:,} each" if len(set(link.counts)) == 1 < len(link.counts) else text
+    text += f", {link.counts[0]:,} each" if link.equal and len(link.counts) > 1 else ""
+    axes.text(link.share + longest * 0.01, place, text, size=8, va="center")
 
 
 def _percent(share: float) -> str:
@@ -133,8 +117,7 @@ def _percent(share: float) -> str:
 class RewiringData:
     """How many of each task's connections have moved since its training began."""
 
-    learned: int
-    """Number of tasks."""
+    learned: int  # number of tasks
     moved: dict[int, tuple[float, ...]]
     """By task, from 1: percent before training and after each epoch. Tasks without connections to move are left out."""
 
@@ -152,34 +135,29 @@ def rewiring_data(run: RunData) -> RewiringData | None:
 def rewiring_plot(data: RewiringData) -> Plot:
     """A line for each task."""
     last = [line[-1] for line in data.moved.values()]
-    if data.learned == 1:
-        which = f"{share_text(last[0])} of the task's connections"
-    elif round(min(last)) == round(max(last)):
-        which = f"{share_text(last[0])} of every task's connections"
+    if data.learned == 1 or round(min(last)) == round(max(last)):
+        which = f"{share_text(last[0])} of {'the' if data.learned == 1 else 'every'} task's connections"
     else:
         which = f"{min(last):.0f} to {max(last):.0f} % of a task's connections"
-    title = f"By the end of training, {which} have moved"
     parts = [f"task {number} {share_text(share)}" for number, share in zip(data.moved, last, strict=True)]
     text = f"Lines of the connections that moved in training, output layer excluded. In the end: {abbreviate(parts)}."
-    return Plot("rewiring", title, text, lambda: _draw_lines(data))
+    return Plot("rewiring", f"By the end of training, {which} have moved", text, lambda: _draw_lines(data))
 
 
-def _draw_lines(data: RewiringData) -> "Figure":
-    figure = new_figure(2.8)
-    axes = figure.subplots()
+def _draw_lines(data: RewiringData) -> Figure:
+    figure, axes = new_axes(2.8)
     tasks, top = list(data.moved), max(map(max, data.moved.values()))
     shades, named = task_colors(data.learned), [tasks[place] for place in evenly_chosen(len(tasks), MAX_LABELS)]
     for task, line in data.moved.items():
         axes.plot(range(len(line)), line, color=shades[task - 1], linewidth=1.5)
     heights = spread_labels([data.moved[task][-1] for task in named], top * 0.065, 0, top * 1.05)
     end = max(map(len, data.moved.values())) - 1
-    for task, height in zip(named, heights, strict=True):
-        line = data.moved[task]
-        label = (end * 1.03, height)
-        axes.plot([len(line) - 1, label[0]], [line[-1], height], color=shades[task - 1], linewidth=0.7, clip_on=False)
-        axes.text(*label, f" task {task}: {share_text(line[-1])}", size=8, va="center")
-    axes.set(xlim=(0, end), ylim=(0, max(top, *heights) * 1.03), xlabel="epochs of training")
-    axes.set_ylabel("connections that moved, in %")
+    for task, y in zip(named, heights, strict=True):
+        line, x = data.moved[task], end * 1.03
+        axes.plot([len(line) - 1, x], [line[-1], y], color=shades[task - 1], linewidth=0.7, clip_on=False)
+        axes.text(x, y, f" task {task}: {share_text(line[-1])}", size=8, va="center")
+    axes.set(xlim=(0, end), ylim=(0, max(top, *heights) * 1.03))
+    axes.set(xlabel="epochs of training", ylabel="connections that moved, in %")
     axes.locator_params(axis="x", integer=True)
     axes.grid(axis="y")
     return figure

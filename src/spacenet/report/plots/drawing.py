@@ -1,85 +1,85 @@
-"""What several plots draw: cells in colors, heat maps of percentages, and text that is readable on them."""
+"""What several plots share: heat maps, painted cells, texts of tasks and shares, and labels that do not overlap."""
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spacenet.report.plots.plot import COLORMAP
-from spacenet.utils.extras import require_extra
+from spacenet.report.plots.plot import COLORMAP, Axes, import_matplotlib
+from spacenet.report.tables import shorten_labels
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-DARK, BRIGHT = "#101418", "#fdfdfd"
-"""Text on areas whose color is the same on a light and on a dark page."""
-MAX_NUMBERED = 20
-"""Rows or columns up to which numbers in cells are readable."""
+DARK, BRIGHT = "#101418", "#fdfdfd"  # text on areas whose color is the same on a light and on a dark page
+MAX_NUMBERED = 20  # rows or columns up to which numbers in cells are readable
+CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 Percentages = NDArray[np.float64]
 """Rows and columns; NaN where there is nothing to show."""
+CLOSE = 5.0  # percentages that differ by less get one more digit
+MAX_LISTED = 12  # parts of a text alternative that are listed; of more, the first and the last ones
+_OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
+"""How far a label may be from its point in points, the nearest first."""
+Box = tuple[float, float, float, float]
+"""Left, bottom, right, top."""
 
 
 def text_color(background: Any) -> str:
     """Dark text on a bright color, bright text on a dark one."""
-    red, green, blue = require_extra("report", "report", "matplotlib.colors").to_rgb(background)
+    red, green, blue = import_matplotlib("matplotlib.colors").to_rgb(background)
     return DARK if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else BRIGHT
 
 
-def paint(axes: "Axes", numbers: Any, colors: Sequence[str], extent: tuple[float, float, float, float]) -> None:
+def paint(axes: Axes, numbers: Any, colors: Sequence[str], extent: tuple[float, float, float, float]) -> None:
     """Fill left, right, bottom, top with cells in the colors with these numbers; -1 leaves a cell transparent.
 
     It is one bitmap, however many cells there are.
     """
-    shades = require_extra("report", "report", "matplotlib.colors").to_rgba_array([*colors, "none"])
+    shades = import_matplotlib("matplotlib.colors").to_rgba_array([*colors, "none"])
     axes.imshow(shades[np.asarray(numbers)], extent=extent, aspect="auto", interpolation="none")
 
 
 def cell_texts(values: Percentages, digits: int = 0, zeros: bool = True) -> list[list[str]]:
     """The values as texts; without `zeros`, those that would read 0 stay empty."""
-
-    def text(value: float) -> str:
-        shown = "" if np.isnan(value) else f"{value:.{digits}f}"
-        return shown if shown and (zeros or float(shown)) else ""
-
-    return [[text(float(value)) for value in row] for row in values]
+    rows = [["" if np.isnan(value) else f"{value:.{digits}f}" for value in row] for row in values]
+    return rows if zeros else [[text if text and float(text) else "" for text in row] for row in rows]
 
 
 def draw_cells(
-    axes: "Axes", values: Percentages, texts: Sequence[Sequence[str]] | None, square_root: bool = False
-) -> Any:
-    """A heat map from 0 to 100 with texts in its cells; returns the image, for a color bar.
+    axes: Axes,
+    values: Percentages,
+    texts: Sequence[Sequence[str]] | None,
+    label: str = "",
+    beside: Axes | None = None,
+    gamma: float = 1.0,
+) -> None:
+    """A heat map from 0 to 100 with texts in its cells, or without texts with a labeled color bar.
 
-    With `square_root`, small values are easier to see: 4 % differs from 0.
+    The color bar is to the right of `beside`, if that is given. With `gamma` below 1, small values are easier to see.
     """
-    norm = require_extra("report", "report", "matplotlib.colors").PowerNorm(0.5 if square_root else 1, 0, 100)
-    image = axes.imshow(np.ma.masked_invalid(values), cmap=COLORMAP, norm=norm, interpolation="none")
+    norm = import_matplotlib("matplotlib.colors").PowerNorm(gamma, 0, 100)
+    image = axes.imshow(np.ma.masked_invalid(values), COLORMAP, norm, interpolation="none", aspect="auto")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     size = 9 if max(values.shape) <= 10 else 7
-    for row, line in enumerate(texts or ()):
-        for column, text in enumerate(line):
-            if text:
-                color = text_color(image.cmap(norm(values[row, column]))[:3])
-                axes.text(column, row, text, ha="center", va="center", color=color, fontsize=size)
-    return image
+    for (row, column), value in np.ndenumerate(values):
+        if texts and texts[row][column]:
+            color = text_color(image.cmap(norm(value))[:3])
+            axes.text(column, row, texts[row][column], color=color, fontsize=size, **CENTERED)
+    if texts is None:
+        draw_color_bar(beside or axes, image, label, shrink=0.7, pad=0.02)
 
 
-def draw_color_bar(axes: "Axes", image: Any, label: str) -> None:
-    """The scale of the colors, where cells have no numbers."""
-    scale = axes.figure.colorbar(image, ax=axes, shrink=0.7, aspect=25, pad=0.02)
-    scale.outline.set_visible(False)
-    scale.set_label(label)
+def draw_color_bar(axes: Any, image: Any, label: str, aspect: float = 25, **options: Any) -> Any:
+    """The scale of the colors beside the axes."""
+    bar = image.figure.colorbar(image, ax=axes, label=label, aspect=aspect, **options)
+    bar.outline.set_visible(False)
+    return bar
 
 
-def name_ticks(axis: Any, names: Sequence[str], rotated: bool = False) -> None:
+def name_ticks(axis: Any, names: Sequence[str], rotation: float = 0) -> None:
     """A name at each position, or at as many as there is room for."""
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 500, 1000) if len(names) <= MAX_NUMBERED * step)
-    places = range(0, len(names), step)
-    axis.set_ticks(list(places), [names[place] for place in places])
-    if rotated:
-        require_extra("report", "report", "matplotlib.artist").setp(axis.get_ticklabels(), rotation=90)
+    axis.set_ticks(range(0, len(names), step), names[::step], rotation=rotation)
 
 
 def round_ticks(low: float, high: float) -> list[float]:
@@ -97,3 +97,80 @@ def units_with_half(counts: Any) -> int:
     """How few units hold half of all connections."""
     running = np.sort(np.asarray(counts))[::-1].cumsum()
     return int(np.searchsorted(running, running[-1] / 2)) + 1 if running[-1] else 0
+
+
+def task_text(number: int, labels: Sequence[str], room: int = 14) -> str:
+    """A task with its classes, if they are short: task 2 (2, 3)."""
+    classes = shorten_labels(labels)
+    return f"task {number + 1} ({classes})" if len(classes) <= room else f"task {number + 1}"
+
+
+def tasks_text(percentages: NDArray[np.float64], most: int = 20) -> str:
+    """The value of each task, or of many tasks the lowest and the highest."""
+    texts = [f"task {number + 1} {value:.1f} %" for number, value in enumerate(percentages)]
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"from {texts[int(np.nanargmin(percentages))]} to {texts[int(np.nanargmax(percentages))]}"
+
+
+def abbreviate(parts: Sequence[str]) -> str:
+    """A list for a text alternative; of many parts only the first and the last ones."""
+    half = MAX_LISTED // 2
+    return ", ".join(parts if len(parts) <= MAX_LISTED else [*parts[:half], "…", *parts[-half:]])
+
+
+def share_text(percent: float, *, fine: bool = False) -> str:
+    """A percentage without digits that mean nothing, and never 0 or 100 for what is only close to it."""
+    if 0 < percent < 0.05:
+        return "under 0.1 %"
+    if 99.94 < percent < 100:
+        return "over 99.9 %"
+    return f"{percent:.{int(fine or 0 < percent < 1 or 99 < percent < 100)}f} %"
+
+
+def share_texts(percents: Sequence[float]) -> list[str]:
+    """Percentages side by side: if they are close to each other, all with one more digit."""
+    close = max(percents) - min(percents) < CLOSE
+    return [share_text(percent, fine=close) for percent in percents]
+
+
+def spread_labels(places: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:
+    """Move positions until neighbors are a gap apart, as little as possible, within bounds if there is room.
+
+    Minus an even ladder, sorted positions must not decrease: an isotonic regression.
+    """
+    from sklearn.isotonic import isotonic_regression
+
+    values = np.asarray(places, float)
+    order, ladder = np.argsort(values, kind="stable"), gap * np.arange(len(values))
+    moved = np.empty_like(values)
+    moved[order] = ladder + isotonic_regression(values[order] - ladder, y_min=low, y_max=max(high - ladder[-1], low))
+    return moved
+
+
+def place_labels(
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    room: tuple[float, float],
+    obstacles: Sequence[Box] = (),
+) -> list[tuple[float, float]]:
+    """The lower left corner of a label for each point, beside it or a little further away.
+
+    Points, sizes, room and obstacles share a unit. A label avoids obstacles, all points, and the labels before it.
+    """
+    taken: list[Box] = [*obstacles, *((x - 4, y - 4, x + 4, y + 4) for x, y in points)]
+    found = []
+    for (x, y), (width, height) in zip(points, sizes, strict=True):
+        corners = [
+            (x + dx if right else x - dx - width, y - height / 2 + dy) for dx, dy in _OFFSETS for right in (True, False)
+        ]
+        boxes = [(left, bottom, left + width, bottom + height) for left, bottom in corners]
+        inside = [b for b in boxes if b[0] >= 0 and b[1] >= 0 and b[2] <= room[0] and b[3] <= room[1]] or boxes[:1]
+        best = min(inside, key=lambda box: sum(_overlap(box, other) for other in taken))  # the first without overlap
+        taken.append(best)
+        found.append(best[:2])
+    return found
+
+
+def _overlap(a: Box, b: Box) -> float:
+    return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))

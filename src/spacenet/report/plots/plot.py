@@ -16,7 +16,10 @@ from spacenet.utils.extras import require_extra
 from spacenet.utils.files import save_bytes, save_text
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:  # matplotlib is optional, and imported when something is drawn
+    Axes = Figure = Any
 
 INK, MUTED, LINE, GROUND = "#1b1f24", "#5b6571", "#d4d9df", "#ffffff"
 """Text, secondary text, lines, and background."""
@@ -24,11 +27,23 @@ CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--grou
 """The page's names for them."""
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
 """Okabe and Ito's colors, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
-COLORMAP = "cividis"
-"""For amounts: brighter is more, with any color vision."""
-WIDTH = 7.2
-"""Inches of a plot over the page's whole width; its text is then as large as the page's."""
+COLORMAP = "cividis"  # for amounts: brighter is more, with any color vision
+WIDTH = 7.2  # inches of a plot over the page's whole width; its text is then as large as the page's
 DPI = 200
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
+    "svg.hashsalt": "spacenet",  # the same plot gives the same file
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "text.parse_math": False,  # a class may be named $x_{$
+    "grid.color": LINE,
+    "legend.columnspacing": 1.2,
+    "legend.handletextpad": 0.4,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), MUTED),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor", "savefig.facecolor"), "none"),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+}
 
 
 @dataclass(frozen=True)
@@ -41,14 +56,11 @@ class Plot:
     """What it shows, as a sentence."""
     text: str
     """The text alternative: what is drawn, and the numbers that matter."""
-    draw: Callable[[], "Figure"]
+    draw: Callable[[], Figure]
 
     def svg(self) -> str:
         """The content of an SVG file."""
-        file = io.BytesIO()
-        with _style():
-            self.draw().savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-        return _number_ids(file.getvalue().decode())
+        return _number_ids(self._render(format="svg", metadata={"Date": None, "Creator": None}).decode())
 
     def inline_svg(self) -> str:
         """For a page: follows its colors and its width, has a text alternative, and shares no id with other plots."""
@@ -64,10 +76,7 @@ class Plot:
 
     def png(self) -> bytes:
         """The content of a PNG file, on a transparent background."""
-        file = io.BytesIO()
-        with _style():
-            self.draw().savefig(file, format="png", dpi=DPI)
-        return file.getvalue()
+        return self._render(format="png", dpi=DPI)
 
     def save(self, folder: Path) -> list[Path]:
         """Write it as SVG and PNG, for a paper."""
@@ -75,19 +84,35 @@ class Plot:
         save_bytes(folder / f"{self.name}.png", self.png())
         return [folder / f"{self.name}.svg", folder / f"{self.name}.png"]
 
+    def _render(self, **options: Any) -> bytes:
+        file = io.BytesIO()
+        with import_matplotlib().rc_context(STYLE):
+            self.draw().savefig(file, **options)
+        return file.getvalue()
 
-def new_figure(height: float, width: float = WIDTH) -> "Figure":
+
+def import_matplotlib(module: str = "matplotlib") -> Any:
+    """Matplotlib or a module of it, or an error that says how to install it."""
+    return require_extra("report", "report", module)
+
+
+def new_figure(height: float) -> Figure:
     """An empty figure, in inches. It is not pyplot's: nothing is shown, nothing has to be closed."""
-    figure_class: Any = require_extra("report", "report", "matplotlib.figure").Figure
-    figure: Figure = figure_class(figsize=(width, height), layout="constrained")
+    figure: Figure = import_matplotlib("matplotlib.figure").Figure(figsize=(WIDTH, height), layout="constrained")
     return figure
+
+
+def new_axes(height: float) -> tuple[Figure, Axes]:
+    """A figure with one pair of axes."""
+    figure = new_figure(height)
+    return figure, figure.subplots()
 
 
 def task_colors(count: int) -> Sequence[str]:
     """A color for each task or method: from the palette as far as it goes, else in order of brightness."""
     if count <= len(PALETTE):
         return PALETTE[:count]
-    matplotlib = require_extra("report", "report", "matplotlib")
+    matplotlib = import_matplotlib()
     shades = matplotlib.colormaps["viridis"]
     return [matplotlib.colors.to_hex(shades(0.05 + 0.9 * number / (count - 1))) for number in range(count)]
 
@@ -98,36 +123,7 @@ def svg_width(svg: str) -> float:
 
 
 def _view_box(svg: str) -> str:
-    found = re.search(r'viewBox="([^"]+)"', svg)
-    assert found is not None
-    return found[1]
-
-
-def _style() -> Any:
-    """The settings of all plots."""
-    return require_extra("report", "report", "matplotlib").rc_context(
-        {
-            "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
-            "svg.hashsalt": "spacenet",  # the same plot gives the same file
-            "font.family": "sans-serif",
-            "font.size": 9,
-            "text.parse_math": False,  # a class may be named $x_{$
-            "text.color": INK,
-            "axes.edgecolor": MUTED,
-            "axes.labelcolor": INK,
-            "axes.facecolor": "none",
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "figure.facecolor": "none",
-            "savefig.facecolor": "none",
-            "xtick.color": MUTED,
-            "ytick.color": MUTED,
-            "xtick.labelcolor": INK,
-            "ytick.labelcolor": INK,
-            "grid.color": LINE,
-            "legend.frameon": False,
-        }
-    )
+    return str(re.findall(r'viewBox="([^"]+)"', svg)[0])
 
 
 def _number_ids(svg: str, prefix: str = "") -> str:
