@@ -137,14 +137,16 @@ def share_texts(percents: Sequence[float]) -> list[str]:
 def spread_labels(places: Sequence[float], gap: float, low: float, high: float) -> NDArray[np.float64]:
     """Move positions until neighbors are a gap apart, as little as possible, within bounds if there is room.
 
-    Minus an even ladder, sorted positions must not decrease: an isotonic regression.
+    Minus an even ladder, sorted positions must not decrease: an isotonic regression, here by its max-min formula.
     """
-    from sklearn.isotonic import isotonic_regression
-
-    values = np.asarray(places, float)
-    order, ladder = np.argsort(values, kind="stable"), gap * np.arange(len(values))
+    values, count = np.asarray(places, float), len(places)
+    order, ladder = np.argsort(values, kind="stable"), gap * np.arange(count)
+    sums = np.concatenate([[0.0], np.cumsum(values[order] - ladder)])
+    lengths = np.arange(1, count + 1) - np.arange(count)[:, None]  # of the runs from each row to each column
+    means = (sums[None, 1:] - sums[:-1, None]) / np.maximum(lengths, 1)
+    fitted = np.array([means[: i + 1, i:].min(axis=1).max() for i in range(count)])
     moved = np.empty_like(values)
-    moved[order] = ladder + isotonic_regression(values[order] - ladder, y_min=low, y_max=max(high - ladder[-1], low))
+    moved[order] = ladder + np.clip(fitted, low, max(high - ladder[-1], low))
     return moved
 
 
