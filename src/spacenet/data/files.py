@@ -8,8 +8,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,8 +104,8 @@ Results = Iterator[VerifiedFile | FileProblem]
 """What a source gives: files that it has, and problems of others."""
 
 
-def verify(raw: bytes, file: DataFile) -> bytes:
-    """The content of the file, which may be gzipped or not. Raises `FileProblem` unless it is exactly the right one."""
+def verify(raw: bytes, file: DataFile) -> VerifiedFile:
+    """The file with its content, unpacked if it is gzipped. Raises `FileProblem` unless it is exactly the right one."""
     content = raw
     # The first bytes decide, not the name: some servers and browsers decompress a .gz on the way.
     if raw[:2] == GZIP_MAGIC:
@@ -121,28 +120,19 @@ def verify(raw: bytes, file: DataFile) -> bytes:
         raise FileProblem(f"has {len(content)} bytes instead of {file.size}", broken=True)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise FileProblem("checksum does not match", broken=True)
-    return content
+    return VerifiedFile(file, content)
 
 
-@contextmanager
-def _report_unreadable() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FileProblem(f"unreadable ({error.strerror or error})", broken=True) from error
-
-
-def check_file(path: Path, file: DataFile) -> None:
+def _check_file(path: Path, file: DataFile) -> None:
     """Raise `FileProblem` if a file cannot be the right one, judged by its kind and size; it is not read."""
-    with _report_unreadable():
-        if not path.is_file():
-            raise FileProblem("not a regular file", broken=True)
-        size = path.stat().st_size
-        if size > file.max_bytes:
-            raise FileProblem(f"has {size} bytes, more than the expected {file.size}", broken=True)
-        odd_size = path.suffix != ".gz" and size != file.size
-        if size < file.size / GZIP_MAX_RATIO or (odd_size and _read(path, 2) != GZIP_MAGIC):
-            raise FileProblem(f"has {size} bytes instead of {file.size}", broken=True)
+    if not path.is_file():
+        raise FileProblem("not a regular file", broken=True)
+    size = path.stat().st_size
+    if size > file.max_bytes:
+        raise FileProblem(f"has {size} bytes, more than the expected {file.size}", broken=True)
+    odd_size = path.suffix != ".gz" and size != file.size
+    if size < file.size / GZIP_MAX_RATIO or (odd_size and _read(path, 2) != GZIP_MAGIC):
+        raise FileProblem(f"has {size} bytes instead of {file.size}", broken=True)
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -150,31 +140,33 @@ def _read(path: Path, limit: int) -> bytes:
         return stream.read(limit)
 
 
-def find_paths(folders: Iterable[Path], file: DataFile) -> list[Path]:
-    """Where the file exists in these folders, gzipped or not."""
-    paths = [folder / name for folder in folders for name in (f"{file.name}.gz", file.name)]
-    # lexists never raises, unlike Path.exists for a folder without permission.
-    return [path for path in paths if os.path.lexists(path)]
+def read_folders(folders: Sequence[Path], files: Sequence[DataFile], *, check_only: bool = False) -> Results:
+    """Read each file from the first folder that has it intact, gzipped or not; broken ones are reported and skipped.
 
-
-def read_folders(folders: Iterable[Path], files: Iterable[DataFile]) -> Results:
-    """Read each file from the first folder that has it intact; files that are broken are reported and skipped."""
-    places, wanted = list(folders), list(files)
-    for file in wanted:
-        for path in find_paths(places, file):
+    With `check_only` they are judged by their sizes, and come without content.
+    """
+    absent = []
+    for file in files:
+        paths = [folder / name for folder in folders for name in (f"{file.name}.gz", file.name)]
+        # lexists never raises, unlike Path.exists for a folder without permission.
+        present = [path for path in paths if os.path.lexists(path)]
+        if not present:
+            absent.append(file.name)
+        for path in present:
             try:
-                check_file(path, file)
-                with _report_unreadable():
-                    raw = _read(path, file.max_bytes + 1)
-                yield VerifiedFile(file, verify(raw, file))
-                break
+                _check_file(path, file)
+                found = VerifiedFile(file, b"") if check_only else verify(_read(path, file.max_bytes + 1), file)
             except FileProblem as problem:
                 yield problem.at(path)
-    absent = [file.name for file in wanted if not find_paths(places, file)]
+            except OSError as error:
+                yield FileProblem(f"{path}: unreadable ({error.strerror or error})", broken=True)
+            else:
+                yield found
+                break
     if absent:
-        looked = " or ".join(map(str, places))
-        names = "none of the files" if len(absent) == len(wanted) else f"no {', '.join(absent)}"
-        yield FileProblem(f"{names} in {looked}" if any(map(os.path.lexists, places)) else f"no folder {looked}")
+        looked = " or ".join(map(str, folders))
+        names = "none of the files" if len(absent) == len(files) else f"no {', '.join(absent)}"
+        yield FileProblem(f"{names} in {looked}" if any(map(os.path.lexists, folders)) else f"no folder {looked}")
 
 
 def store(folder: Path, verified: VerifiedFile) -> None:
