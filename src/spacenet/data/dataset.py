@@ -49,11 +49,6 @@ class Dataset:
             raise DataError(f"{self.name}: std is {self.std}; every number must be above 0")
 
     @property
-    def arrays(self) -> tuple["Array", "Array", "Array", "Array"]:
-        """Training inputs and labels, test inputs and labels."""
-        return self.x_train, self.y_train, self.x_test, self.y_test
-
-    @property
     def labels(self) -> list[object]:
         """The labels of the training samples, sorted."""
         import numpy as np

@@ -92,7 +92,17 @@ class DigitsDataset(KnownDataset):
     def load(self, data_dir: Path | None = None) -> Dataset:
         import numpy as np
 
-        pixels, y = self._read()
+        package = importlib.util.find_spec("sklearn")
+        folders = (package and package.submodule_search_locations) or ()
+        paths = [path for folder in folders if (path := Path(folder, "datasets", "data", "digits.csv.gz")).is_file()]
+        if paths:  # importing scikit-learn would take a second
+            rows = np.loadtxt(paths[0], delimiter=",", dtype=np.uint8)
+        else:
+            from sklearn.datasets import load_digits
+
+            bunch = load_digits()
+            rows = np.column_stack([bunch.data, bunch.target]).astype(np.uint8)
+        pixels, y = rows[:, :-1].reshape(-1, *self.shape), rows[:, -1].astype(np.int64)
         test = np.zeros(len(y), dtype=bool)
         for label in np.unique(y):
             test[np.flatnonzero(y == label)[4::5]] = True
@@ -106,20 +116,6 @@ class DigitsDataset(KnownDataset):
         if self.find().where is None:
             raise DataError("digits: scikit-learn is not installed, which has this data set")
         return FetchResult(self.name, "scikit-learn")
-
-    def _read(self) -> tuple[Any, Any]:
-        import numpy as np
-
-        package = importlib.util.find_spec("sklearn")
-        for folder in (package and package.submodule_search_locations) or ():
-            path = Path(folder, "datasets", "data", "digits.csv.gz")
-            if path.is_file():  # importing scikit-learn would take a second
-                rows = np.loadtxt(path, delimiter=",", dtype=np.uint8)
-                return rows[:, :-1].reshape(-1, *self.shape), rows[:, -1].astype(np.int64)
-        from sklearn.datasets import load_digits
-
-        bunch = load_digits()
-        return bunch.images.astype(np.uint8), bunch.target.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -135,16 +131,14 @@ class CombinedDataset(KnownDataset):
     def load(self, data_dir: Path | None = None) -> Dataset:
         import numpy as np
 
-        second = self.second.load(data_dir)
-        taken, shift = self.classes - self.first.classes, self.first.classes
-        train, test = second.y_train < taken, second.y_test < taken
-        added = (
-            *(second.x_train[train], second.y_train[train] + shift),
-            *(second.x_test[test], second.y_test[test] + shift),
-        )
+        second, shift = self.second.load(data_dir), self.first.classes
+        train, test = (y < self.classes - shift for y in (second.y_train, second.y_test))
+        x_train, x_test = second.x_train[train], second.x_test[test]
+        y_train, y_test = second.y_train[train] + shift, second.y_test[test] + shift
         del second  # the classes that are left out must not stay in memory while the first data set is read
         first = self.first.load(data_dir)
-        x_train, y_train, x_test, y_test = (np.concatenate(pair) for pair in zip(first.arrays, added, strict=True))
+        x_train, x_test = np.concatenate([first.x_train, x_train]), np.concatenate([first.x_test, x_test])
+        y_train, y_test = np.concatenate([first.y_train, y_train]), np.concatenate([first.y_test, y_test])
         return replace(first, name=self.name, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
 
     def find(self, data_dir: Path | None = None) -> Location:
@@ -306,13 +300,13 @@ def _load(dataset: KnownDataset, data_dir: Path | None) -> Dataset:
 
 def list_datasets(data_dir: Path | None = None) -> list[DatasetListing]:
     """Every data set, and where it is on this machine. Fast: no file is read and nothing is downloaded."""
-    return [_describe(name, data_dir) for name in DATASETS]
-
-
-def _describe(name: str, data_dir: Path | None) -> DatasetListing:
-    try:
-        known = get_dataset(name)
-    except SettingsError as error:  # an entry point that cannot be imported
-        return DatasetListing(name, 0, 0, 0, (), "not usable", (str(error),))
-    place = known.find(data_dir)
-    return DatasetListing(name, known.classes, known.train, known.test, known.shape, place.where, place.problems)
+    lines = []
+    for name in DATASETS:
+        try:
+            known = get_dataset(name)
+            place = known.find(data_dir)
+        except SettingsError as error:  # an entry point that cannot be imported
+            known, place = KnownDataset(name, 0, 0, 0, ()), Location("not usable", (str(error),))
+        size = known.classes, known.train, known.test, known.shape
+        lines.append(DatasetListing(name, *size, place.where, place.problems))
+    return lines

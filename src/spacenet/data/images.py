@@ -103,7 +103,14 @@ def _open(path: Path) -> Iterator[Any]:
             warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
             warnings.simplefilter("error", library.DecompressionBombWarning)
             with library.open(path, formats=FORMATS) as image:
-                _check(path, image)
+                width, height = image.size
+                if width * height > MAX_PIXELS:
+                    size = f"{width} × {height} pixels; at most {MAX_PIXELS:,} in all"
+                    raise DataError(f"{path}: too large for an image ({size})")
+                if image.mode not in EIGHT_BIT_MODES:
+                    raise DataError(
+                        f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8"
+                    )
                 yield image
     except DataError:
         raise
@@ -113,11 +120,3 @@ def _open(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: no such file") from error
     except Exception as error:  # a damaged image can make a decoder raise anything
         raise DataError(f"{path}: not an image that can be read ({error})") from error
-
-
-def _check(path: Path, image: Any) -> None:
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise DataError(f"{path}: too large for an image ({width} × {height} pixels; at most {MAX_PIXELS:,} in all)")
-    if image.mode not in EIGHT_BIT_MODES:
-        raise DataError(f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8")

@@ -19,6 +19,7 @@ from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_ta
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
 from spacenet.errors import SettingsError
 from spacenet.registry import STREAMS
+from spacenet.utils.text import plural
 
 __all__ = ["SampleSource", "Samples", "Stream", "Task"]
 
@@ -328,7 +329,7 @@ class Stream(Sequence[Task]):
         train, test = (sum(counts) for counts in self._count_samples())
         shape = "×".join(map(str, self.input_shape))
         return (
-            f"Stream({self.name!r}: {_plural(len(self), 'task')}, {_plural(len(self.labels), 'class', 'classes')}, "
+            f"Stream({self.name!r}: {plural(len(self), 'task')}, {plural(len(self.labels), 'class', 'es')}, "
             f"{train:,} training and {test:,} test samples of shape {shape})"
         )
 
@@ -355,7 +356,3 @@ class Stream(Sequence[Task]):
 
 def _is_among(y: Array, labels: tuple[object, ...]) -> Array:
     return np.isin(y, np.array(labels, dtype=y.dtype))
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -25,9 +25,7 @@ class ItemSource(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-def dataset_from_arrays(
-    name: str, x: Any, y: Any, x_test: Any = None, y_test: Any = None, test_fraction: float = 0.2
-) -> Dataset:
+def dataset_from_arrays(name: str, x: Any, y: Any, x_test: Any, y_test: Any, test_fraction: float) -> Dataset:
     """The data set in these arrays. Bytes are taken as pixels (0 to 255), other numbers as they are.
 
     Without test data, a fraction of each class is held out.
@@ -49,11 +47,7 @@ def load_npz(path: Path) -> Dataset:
 
 
 def dataset_from_folder(
-    name: str,
-    path: Path,
-    test: Path | None = None,
-    image_size: int | tuple[int, int] | None = None,
-    test_fraction: float = 0.2,
+    name: str, path: Path, test: Path | None, image_size: int | tuple[int, int] | None, test_fraction: float
 ) -> Dataset:
     """The images in a folder with one sub-folder per class; colored unless all of them are grayscale."""
     if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
@@ -64,12 +58,10 @@ def dataset_from_folder(
         (np.stack([read_image(file, image_format) for file in files]), labels) for files, labels in parts
     ]
     x_test, y_test = others[0] if others else (None, None)
-    return dataset_from_arrays(name, x, np.array(y), x_test, y_test, test_fraction)
+    return dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
 
 
-def dataset_from_items(
-    name: str, source: ItemSource, test: ItemSource | None = None, test_fraction: float = 0.2
-) -> Dataset:
+def dataset_from_items(name: str, source: ItemSource, test: ItemSource | None, test_fraction: float) -> Dataset:
     """The items (x, y) of a source, stacked into arrays."""
     x, y = _stack(source, name)
     x_test, y_test = (None, None) if test is None else _stack(test, f"{name}: test")
@@ -132,18 +124,16 @@ def _make_dataset(name: str, x_train: Array, y_train: Array, x_test: Array, y_te
 
 
 def _class_folders(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return []
-    return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    inside = path.iterdir() if path.is_dir() else ()
+    return sorted(each for each in inside if each.is_dir() and not each.name.startswith("."))
 
 
 def _list_classes(path: Path) -> tuple[list[Path], list[str]]:
     """The image files of all classes, and the class of each: the name of its folder."""
-    if not path.is_dir():
-        raise DataError(f"{path}: no such folder")
     folders = _class_folders(path)
     if not folders:
-        raise DataError(f"{path}: has no sub-folders; put the images of each class into a folder of its own")
+        problem = "has no sub-folders; put the images of each class into a folder of its own"
+        raise DataError(f"{path}: {problem if path.is_dir() else 'no such folder'}")
     files = [(file, folder.name) for folder in folders for file in list_images(folder)]
     return [file for file, _ in files], [label for _, label in files]
 
