@@ -60,23 +60,20 @@ class FileDataset(KnownDataset):
     records: RecordLayout | None = None
 
     def load(self, data_dir: Path | None = None) -> Dataset:
-        contents = load_files(self.source, data_dir).contents
-
+        contents, records = load_files(self.source, data_dir).contents, self.records
         # Removed from the contents, so that the files do not stay in memory beside the arrays made from them.
-        def decode_mnist(name: str) -> Any:
-            return decode_idx(contents.pop(name), f"{self.name}: {name}")
-
-        def decode(names: tuple[str, ...], label_bytes: int) -> tuple[Any, Any]:
-            parts = [contents.pop(name) for name in names]
-            return decode_records(parts, label_bytes, self.shape, f"{self.name}: {', '.join(names)}")
-
-        if self.records is None:
-            x_train, y_train, x_test, y_test = map(decode_mnist, IDX_NAMES)
-            arrays = x_train, y_train.astype("int64"), x_test, y_test.astype("int64")
+        if records is None:
+            decoded = (decode_idx(contents.pop(name), f"{self.name}: {name}") for name in IDX_NAMES)
+            x_train, y_train, x_test, y_test = decoded
+            y_train, y_test = y_train.astype("int64"), y_test.astype("int64")
         else:
-            train, test, label_bytes = self.records.train, self.records.test, self.records.label_bytes
-            arrays = *decode(train, label_bytes), *decode(test, label_bytes)
-        return Dataset(self.name, *arrays, 1 / 255, self.mean, self.std)
+            (x_train, y_train), (x_test, y_test) = (
+                decode_records(
+                    map(contents.pop, names), records.label_bytes, self.shape, f"{self.name}: {', '.join(names)}"
+                )
+                for names in (records.train, records.test)
+            )
+        return Dataset(self.name, x_train, y_train, x_test, y_test, 1 / 255, self.mean, self.std)
 
     def find(self, data_dir: Path | None = None) -> Location:
         return find_files(self.source, data_dir)

@@ -23,14 +23,7 @@ ARCHIVE_OVERHEAD = 1024**2
 """Bytes of an archive besides the files: headers, a readme, the names of the classes."""
 MAX_MEMBERS = 1000
 """The archives have about ten. tarfile remembers each one, so an endless list would fill the memory."""
-EXTENDED_HEADERS = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.GNUTYPE_SPARSE,
-)
+EXTENDED_HEADERS = (*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 UNKNOWN_TYPE = b"?"
 PIP_SECONDS = 600
 PIP_SETTINGS = {"PIP_ONLY_BINARY": ":all:", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}

@@ -307,14 +307,11 @@ class Stream(Sequence[Task]):
     @property
     def resolved_preprocessing(self) -> PreprocessingConfig:
         """The preprocessing with what the data set says in place of None."""
-        data, config = self.dataset, self.preprocessing
-        return dataclasses.replace(
-            config,
-            scale=data.scale if config.scale is None else config.scale,
-            mean=data.mean if config.mean is None else config.mean,
-            std=data.std if config.std is None else config.std,
-            per_feature_std=bool(config.per_feature_std),
-        )
+        config = self.preprocessing
+        known: dict[str, Any] = {
+            key: getattr(self.dataset, key) for key in ("scale", "mean", "std") if getattr(config, key) is None
+        }
+        return dataclasses.replace(config, per_feature_std=bool(config.per_feature_std), **known)
 
     @cached_property
     def normalization(self) -> Normalization:
