@@ -1,6 +1,6 @@
 """Arrays in npy, npz and csv files, read as untrusted input: headers are checked before any value is read.
 
-Those who read samples get arrays (n, …) of the model's input shape in chunks, so that memory stays bounded.
+Samples are read in chunks (n, …) of the model's input shape, so that memory stays bounded.
 """
 
 import csv
