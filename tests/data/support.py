@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spacenet.data.files import TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, DataFile
-from spacenet.data.formats import encode_idx
+from spacenet.data.files import TEST_IMAGES, TEST_LABELS, TRAIN_IMAGES, TRAIN_LABELS, DataFile, encode_idx
 
 SHAPE = (2, 2)
 TRAIN = np.arange(15, dtype=np.uint8).reshape(3, 5) * 17

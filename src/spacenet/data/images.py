@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spacenet.data.arrays import Shape, samples_per_chunk
+from spacenet.data.arrays import Shape
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.utils.extras import require_extra
@@ -56,14 +56,6 @@ class ImageFormat:
         return self.shape[-1], self.shape[-2]
 
 
-@dataclass(frozen=True)
-class ImageHeader:
-    """Width and height of an image, and Pillow's name for its kind of pixels."""
-
-    size: tuple[int, int]
-    mode: str
-
-
 def list_images(folder: Path) -> Iterator[Path]:
     """All image files in a folder and its sub-folders, sorted within each folder; hidden ones are left out."""
     empty = True
@@ -77,37 +69,29 @@ def list_images(folder: Path) -> Iterator[Path]:
         raise DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
 
 
-def read_images(paths: Iterable[Path], image_format: ImageFormat) -> Iterator[tuple[list[Path], Array]]:
-    """Images in chunks, with their paths."""
-    names: list[Path] = []
-    pixels: list[Array] = []
-    for path in paths:
-        names.append(path)
-        pixels.append(read_image(path, image_format))
-        if len(names) == samples_per_chunk(image_format.shape):
-            yield names, np.stack(pixels)
-            names, pixels = [], []
-    if names:
-        yield names, np.stack(pixels)
-
-
-def read_header(path: Path) -> ImageHeader:
-    """Size and mode of an image; its pixels are not decoded."""
+def read_header(path: Path) -> tuple[tuple[int, int], str]:
+    """Width and height of an image, and Pillow's name for its kind of pixels; they are not decoded."""
     with _open(path) as image:
-        return ImageHeader(image.size, image.mode)
+        return image.size, image.mode
 
 
 def read_image(path: Path, image_format: ImageFormat) -> Array:
     """One image as bytes, in the format's shape."""
     with _open(path) as image:
         if image.size != image_format.size and not image_format.resize:
-            width, height = image.size
+            found, wanted = (" × ".join(map(str, size)) for size in (image.size, image_format.size))
             raise DataError(
-                f"{path}: has {width} × {height} pixels; the model takes {' × '.join(map(str, image_format.size))}.",
+                f"{path}: has {found} pixels; the model takes {wanted}.",
                 cli="Use --resize to resize images.",
                 python="Pass resize=True to resize images.",
             )
-        return _decode(image, image_format)
+        if image.mode in ("P", "PA"):
+            image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
+        image = image.convert(image_format.mode)
+        if image.size != image_format.size:
+            image = image.resize(image_format.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
+        pixels = np.asarray(image)
+        return (pixels.transpose(2, 0, 1) if image_format.mode == "RGB" else pixels).reshape(image_format.shape)
 
 
 @contextmanager
@@ -119,7 +103,14 @@ def _open(path: Path) -> Iterator[Any]:
             warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
             warnings.simplefilter("error", library.DecompressionBombWarning)
             with library.open(path, formats=FORMATS) as image:
-                _check(path, image)
+                width, height = image.size
+                if width * height > MAX_PIXELS:
+                    size = f"{width} × {height} pixels; at most {MAX_PIXELS:,} in all"
+                    raise DataError(f"{path}: too large for an image ({size})")
+                if image.mode not in EIGHT_BIT_MODES:
+                    raise DataError(
+                        f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8"
+                    )
                 yield image
     except DataError:
         raise
@@ -129,21 +120,3 @@ def _open(path: Path) -> Iterator[Any]:
         raise DataError(f"{path}: no such file") from error
     except Exception as error:  # a damaged image can make a decoder raise anything
         raise DataError(f"{path}: not an image that can be read ({error})") from error
-
-
-def _check(path: Path, image: Any) -> None:
-    width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise DataError(f"{path}: too large for an image ({width} × {height} pixels; at most {MAX_PIXELS:,} in all)")
-    if image.mode not in EIGHT_BIT_MODES:
-        raise DataError(f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8")
-
-
-def _decode(image: Any, image_format: ImageFormat) -> Array:
-    if image.mode in ("P", "PA"):
-        image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
-    image = image.convert(image_format.mode)
-    if image.size != image_format.size:
-        image = image.resize(image_format.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
-    pixels = np.asarray(image)
-    return (pixels.transpose(2, 0, 1) if image_format.mode == "RGB" else pixels).reshape(image_format.shape)

@@ -2,15 +2,17 @@
 
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from spacenet.data.arrays import Shape, read_csv, read_npy, read_npz
-from spacenet.data.images import PIXEL_SCALE, SUFFIXES, ImageFormat, list_images, read_images
-from spacenet.data.npy import report_damage
+import numpy as np
+
+from spacenet.data.arrays import Shape, read_csv, read_npy, read_npz, report_damage, split_into_chunks
+from spacenet.data.images import PIXEL_SCALE, SUFFIXES, ImageFormat, list_images, read_image
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
@@ -18,6 +20,7 @@ STDIN = "-"
 NPY_MAGIC = b"\x93"
 """The first byte of an npy stream; no text begins with it."""
 ARRAY_SUFFIXES = (".npz", ".npy", ".csv")
+IMAGE_KINDS = ("folder", "image")
 
 
 @dataclass(frozen=True)
@@ -29,38 +32,19 @@ class Chunk:
     x: Array
 
 
-@dataclass(frozen=True)
-class _Input:
-    name: str
-    kind: str
-
-    @property
-    def path(self) -> Path:
-        return Path(self.name).expanduser()
-
-    @property
-    def has_images(self) -> bool:
-        return self.kind in ("folder", "image")
-
-
 def read_inputs(
-    names: Sequence[str],
-    input_shape: Shape,
-    scale: float,
-    stdin: "BufferedReader[Any]",
-    resize: bool = False,
+    names: Sequence[str], input_shape: Shape, scale: float, stdin: "BufferedReader[Any]", resize: bool = False
 ) -> Iterator[Chunk]:
     """The samples of all inputs in their order, for a model that takes inputs of this shape and scale.
 
     Whether all inputs exist and are of a known kind is checked at once, before any is read.
     """
-    inputs = [_find_input(name) for name in names]
-    if sum(each.kind == "stream" for each in inputs) > 1:
+    kinds = [_find_kind(name) for name in names]
+    if kinds.count("stream") > 1:
         raise DataError("standard input (-) can be given once only")
-    image_format = None
-    if any(each.has_images for each in inputs):
-        image_format = ImageFormat.for_model(input_shape, scale, resize)
-    return _read_chunks(inputs, input_shape, image_format, stdin)
+    has_images = any(kind in IMAGE_KINDS for kind in kinds)
+    image_format = ImageFormat.for_model(input_shape, scale, resize) if has_images else None
+    return _read_chunks(list(zip(names, kinds, strict=True)), input_shape, image_format, stdin)
 
 
 def looks_scaled(x: Array, scale: float) -> bool:
@@ -70,68 +54,65 @@ def looks_scaled(x: Array, scale: float) -> bool:
     return bool(((x >= 0) & (x <= 1)).all()) and bool((x % 1 != 0).any())
 
 
-def _find_input(name: str) -> _Input:
+def _find_kind(name: str) -> str:
     if name == STDIN:
-        return _Input(name, "stream")
+        return "stream"
     path = Path(name).expanduser()
     suffix = path.suffix.lower()
-    try:
+    with _report_unreadable(name):
         mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        return "folder"
+    if stat.S_ISFIFO(mode):
+        return "stream"
+    if suffix in (*SUFFIXES, *ARRAY_SUFFIXES):
+        return "image" if suffix in SUFFIXES else suffix
+    known = ", ".join((*ARRAY_SUFFIXES, *SUFFIXES))
+    raise DataError(f"{name}: unknown kind of input; use {known}, a folder, or - (stdin)")
+
+
+@contextmanager
+def _report_unreadable(name: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
-    if stat.S_ISDIR(mode):
-        return _Input(name, "folder")
-    if stat.S_ISFIFO(mode):
-        return _Input(name, "stream")
-    if suffix in SUFFIXES:
-        return _Input(name, "image")
-    if suffix in ARRAY_SUFFIXES:
-        return _Input(name, suffix)
-    raise DataError(
-        f"{name}: unknown kind of input; use {', '.join((*ARRAY_SUFFIXES, *SUFFIXES))}, a folder, or - (stdin)"
-    )
 
 
 def _read_chunks(
-    inputs: Sequence[_Input], shape: Shape, image_format: ImageFormat | None, stdin: "BufferedReader[Any]"
+    inputs: Sequence[tuple[str, str]], shape: Shape, image_format: ImageFormat | None, stdin: "BufferedReader[Any]"
 ) -> Iterator[Chunk]:
-    for has_images, group in groupby(inputs, lambda each: each.has_images):
+    for has_images, group in groupby(inputs, lambda each: each[1] in IMAGE_KINDS):
         if has_images:
             assert image_format is not None
-            for paths, x in read_images(_list_paths(group), image_format):
+            for paths in split_into_chunks(_list_paths(group), shape):
+                x = np.stack([read_image(path, image_format) for path in paths])
                 yield Chunk([str(path) for path in paths], [None] * len(paths), x)
         else:
-            for each in group:
-                yield from _number_rows(each.name, _read_arrays(each, shape, stdin))
+            for name, kind in group:
+                first = 0
+                for x in _read_arrays(name, kind, shape, stdin):
+                    yield Chunk([name] * len(x), range(first, first + len(x)), x)
+                    first += len(x)
 
 
-def _list_paths(inputs: Iterator[_Input]) -> Iterator[Path]:
-    for each in inputs:
-        yield from list_images(each.path) if each.kind == "folder" else (each.path,)
+def _list_paths(inputs: Iterator[tuple[str, str]]) -> Iterator[Path]:
+    for name, kind in inputs:
+        path = Path(name).expanduser()
+        yield from list_images(path) if kind == "folder" else (path,)
 
 
-def _number_rows(name: str, arrays: Iterator[Array]) -> Iterator[Chunk]:
-    first = 0
-    for x in arrays:
-        yield Chunk([name] * len(x), range(first, first + len(x)), x)
-        first += len(x)
-
-
-def _read_arrays(source: _Input, shape: Shape, stdin: "BufferedReader[Any]") -> Iterator[Array]:
-    if source.kind == ".npz":
-        yield from read_npz(source.path, shape)
-    elif source.name == STDIN:
+def _read_arrays(name: str, kind: str, shape: Shape, stdin: "BufferedReader[Any]") -> Iterator[Array]:
+    if name == STDIN:
         yield from _read_stream(stdin, "standard input", shape)
+    elif kind == ".npz":
+        yield from read_npz(Path(name).expanduser(), shape)
     else:
-        try:
-            file = source.path.open("rb")
-        except OSError as error:
-            raise DataError(f"{source.name}: cannot be read ({error.strerror or error})") from error
+        with _report_unreadable(name):
+            file = Path(name).expanduser().open("rb")
         with file:
-            if source.kind == "stream":
-                yield from _read_stream(file, source.name, shape)
-            else:
-                yield from (read_npy if source.kind == ".npy" else read_csv)(file, source.name, shape)
+            read = {".npy": read_npy, ".csv": read_csv}.get(kind, _read_stream)
+            yield from read(file, name, shape)
 
 
 def _read_stream(stream: "BufferedReader[Any]", where: str, shape: Shape) -> Iterator[Array]:

@@ -15,13 +15,16 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
-from spacenet.data.splitting import TaskLabels, check_tasks, format_tasks, split_classes
-from spacenet.data.task import Samples, SampleSource, Task
+from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
 from spacenet.errors import SettingsError
 from spacenet.registry import STREAMS
+from spacenet.utils.text import plural
 
 __all__ = ["SampleSource", "Samples", "Stream", "Task"]
+
+Tasks = str | Sequence[Sequence[object]] | None
+"""The labels of each task: as text "0,1/2,3", or as sequences; None for an equal number in each."""
 
 
 class Stream(Sequence[Task]):
@@ -47,21 +50,13 @@ class Stream(Sequence[Task]):
     ----------
     labels : tuple
         The labels of all classes in the order in which they are learned.
-    input_shape : tuple of int
-        The shape of one sample.
-    normalization : Normalization
-        The normalization of the inputs of all tasks, fitted on the training data of the first one.
 
     Examples
     --------
     >>> import spacenet
     >>> stream = spacenet.stream("split-digits")
-    >>> len(stream)
-    5
-    >>> stream[1].labels
-    (2, 3)
-    >>> stream[1].train.x.shape
-    torch.Size([289, 8, 8])
+    >>> len(stream), stream[1].labels, stream[1].train.x.shape
+    (5, (2, 3), torch.Size([289, 8, 8]))
     >>> stream[:2]
     Stream('split-digits': 2 tasks, 4 classes, 578 training and 142 test samples of shape 8×8)
     """
@@ -80,7 +75,10 @@ class Stream(Sequence[Task]):
         self.preprocessing = preprocessing or PreprocessingConfig()
         self.labels = tuple(label for task in task_labels for label in task)
         check_tasks(dataset, task_labels)
-        self._check_preprocessing()
+        for setting in ("mean", "std"):
+            problem = check_constants(getattr(self.preprocessing, setting), self.input_shape)
+            if problem:
+                raise SettingsError(problem, setting=setting)
 
     @classmethod
     def from_arrays(
@@ -91,7 +89,7 @@ class Stream(Sequence[Task]):
         y_test: Any = None,
         *,
         classes_per_task: int = 2,
-        tasks: str | Sequence[Sequence[object]] | None = None,
+        tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float = 0.2,
         name: str = CUSTOM,
@@ -143,7 +141,7 @@ class Stream(Sequence[Task]):
         test: str | Path | None = None,
         image_size: int | tuple[int, int] | None = None,
         classes_per_task: int = 2,
-        tasks: str | Sequence[Sequence[object]] | None = None,
+        tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float = 0.2,
         name: str | None = None,
@@ -184,14 +182,9 @@ class Stream(Sequence[Task]):
         ...     Stream.from_folder(folder, image_size=32, classes_per_task=1, name="pets")
         Stream('pets': 3 tasks, 3 classes, 12 training and 3 test samples of shape 3×32×32)
         """
-        folder = Path(path).expanduser()
-        dataset = dataset_from_folder(
-            folder.resolve().name if name is None else name,
-            folder,
-            None if test is None else Path(test).expanduser(),
-            image_size,
-            test_fraction,
-        )
+        folder, test = Path(path).expanduser(), None if test is None else Path(test).expanduser()
+        name = folder.resolve().name if name is None else name
+        dataset = dataset_from_folder(name, folder, test, image_size, test_fraction)
         return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
 
     @classmethod
@@ -201,7 +194,7 @@ class Stream(Sequence[Task]):
         *,
         test: ItemSource | None = None,
         classes_per_task: int = 2,
-        tasks: str | Sequence[Sequence[object]] | None = None,
+        tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float = 0.2,
         name: str = CUSTOM,
@@ -229,32 +222,23 @@ class Stream(Sequence[Task]):
         >>> Stream.from_dataset(data)
         Stream('custom': 2 tasks, 4 classes, 32 training and 8 test samples of shape 3×8×8)
         """
-        return cls._from_user_data(
-            dataset_from_items(name, dataset, test, test_fraction), classes_per_task, tasks, shuffle_classes
-        )
+        stacked = dataset_from_items(name, dataset, test, test_fraction)
+        return cls._from_user_data(stacked, classes_per_task, tasks, shuffle_classes)
 
     @classmethod
     def _from_user_data(
-        cls,
-        dataset: Dataset,
-        classes_per_task: int,
-        tasks: str | Sequence[Sequence[object]] | None,
-        shuffle_classes: int | None,
+        cls, dataset: Dataset, classes_per_task: int, tasks: Tasks, shuffle_classes: int | None
     ) -> "Stream":
-        if dataset.name in STREAMS:
-            raise SettingsError(
-                f"{dataset.name!r} is the name of another stream; choose a different one", setting="name"
-            )
-        config = StreamConfig(
-            name=dataset.name,
-            classes_per_task=classes_per_task if tasks is None else None,
-            tasks=tasks if tasks is None or isinstance(tasks, str) else "",
-            shuffle_classes=shuffle_classes,
-        )
+        name = dataset.name
+        if name in STREAMS:
+            raise SettingsError(f"{name!r} is the name of another stream; choose a different one", setting="name")
+        as_text = tasks if tasks is None or isinstance(tasks, str) else ""
+        size = classes_per_task if tasks is None else None
+        config = StreamConfig(name=name, classes_per_task=size, tasks=as_text, shuffle_classes=shuffle_classes)
         if tasks is None or isinstance(tasks, str):
-            return cls(dataset.name, dataset, split_classes(dataset, config, classes_per_task))
+            return cls(name, dataset, split_classes(dataset, config, classes_per_task))
         plain = {label: label for label in dataset.labels}  # numpy's numbers become Python's
-        return cls(dataset.name, dataset, tuple(tuple(plain.get(label, label) for label in task) for task in tasks))
+        return cls(name, dataset, tuple(tuple(plain.get(label, label) for label in task) for task in tasks))
 
     def with_preprocessing(self, preprocessing: PreprocessingConfig) -> "Stream":
         """The same data with another normalization.
@@ -276,7 +260,16 @@ class Stream(Sequence[Task]):
         >>> spacenet.stream("split-digits").with_preprocessing(preprocessing)[0].train.x.max()
         tensor(1.)
         """
-        return Stream(self.name, self.dataset, self.task_labels, config=self.config, preprocessing=preprocessing)
+        return self._with(preprocessing=preprocessing)
+
+    def with_validation(self, fraction: float) -> "Stream":
+        """The same stream with this fraction of the training data held out in place of the test set."""
+        config = dataclasses.replace(self.config, validation=fraction)
+        return self._with(dataset=self.dataset.hold_out(fraction), config=config)
+
+    def _with(self, **changes: Any) -> "Stream":
+        now = {key: getattr(self, key) for key in ("name", "dataset", "task_labels", "config", "preprocessing")}
+        return Stream(**(now | changes))
 
     def __len__(self) -> int:
         return len(self.task_labels)
@@ -287,19 +280,14 @@ class Stream(Sequence[Task]):
     def __getitem__(self, index: slice) -> "Stream": ...
     def __getitem__(self, index: int | slice) -> "Task | Stream":
         if isinstance(index, slice):
-            return self._slice(index)
+            chosen, config = self.task_labels[index], self.config
+            if config.name in STREAMS or config.npz is not None:  # so that it can be made again from its configuration
+                tasks = format_tasks(chosen)
+                config = dataclasses.replace(config, tasks=tasks, classes_per_task=None, shuffle_classes=None)
+            return self._with(task_labels=chosen, config=config)
         index = range(len(self))[index]
-        first = sum(len(labels) for labels in self.task_labels[:index])
-        labels = self.task_labels[index]
+        first, labels = sum(map(len, self.task_labels[:index])), self.task_labels[index]
         return Task(index, labels, range(first, first + len(labels)), self)
-
-    def _slice(self, index: slice) -> "Stream":
-        chosen, config = self.task_labels[index], self.config
-        if config.name in STREAMS or config.npz is not None:  # so that it can be made again from its configuration
-            config = dataclasses.replace(
-                config, tasks=format_tasks(chosen), classes_per_task=None, shuffle_classes=None
-            )
-        return Stream(self.name, self.dataset, chosen, config=config, preprocessing=self.preprocessing)
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -316,28 +304,14 @@ class Stream(Sequence[Task]):
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
         return Samples(self.normalization(x[rows]), classes)
 
-    def with_validation(self, fraction: float) -> "Stream":
-        """The same stream with this fraction of the training data held out in place of the test set."""
-        config = dataclasses.replace(self.config, validation=fraction)
-        return Stream(
-            self.name,
-            self.dataset.hold_out(fraction),
-            self.task_labels,
-            config=config,
-            preprocessing=self.preprocessing,
-        )
-
     @property
     def resolved_preprocessing(self) -> PreprocessingConfig:
         """The preprocessing with what the data set says in place of None."""
-        data, config = self.dataset, self.preprocessing
-        return dataclasses.replace(
-            config,
-            scale=data.scale if config.scale is None else config.scale,
-            mean=data.mean if config.mean is None else config.mean,
-            std=data.std if config.std is None else config.std,
-            per_feature_std=bool(config.per_feature_std),
-        )
+        config = self.preprocessing
+        known: dict[str, Any] = {
+            key: getattr(self.dataset, key) for key in ("scale", "mean", "std") if getattr(config, key) is None
+        }
+        return dataclasses.replace(config, per_feature_std=bool(config.per_feature_std), **known)
 
     @cached_property
     def normalization(self) -> Normalization:
@@ -352,23 +326,20 @@ class Stream(Sequence[Task]):
         train, test = (sum(counts) for counts in self._count_samples())
         shape = "×".join(map(str, self.input_shape))
         return (
-            f"Stream({self.name!r}: {_plural(len(self), 'task')}, {_plural(len(self.labels), 'class', 'classes')}, "
+            f"Stream({self.name!r}: {plural(len(self), 'task')}, {plural(len(self.labels), 'class', 'es')}, "
             f"{train:,} training and {test:,} test samples of shape {shape})"
         )
 
     def _repr_html_(self) -> str:
         heading = "".join(f"<th>{word}</th>" for word in ("Task", "Classes", "Training samples", "Test samples"))
+        counts = zip(self.task_labels, *self._count_samples(), strict=True)
         rows = "".join(
             f"<tr><td>{number}</td><td>{html.escape(', '.join(map(str, labels)))}</td>"
             f"<td>{train:,}</td><td>{test:,}</td></tr>"
-            for number, (labels, train, test) in enumerate(
-                zip(self.task_labels, *self._count_samples(), strict=True), start=1
-            )
+            for number, (labels, train, test) in enumerate(counts, start=1)
         )
-        return (
-            f"<table><caption>{html.escape(self.name)}</caption><thead><tr>{heading}</tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        caption = f"<caption>{html.escape(self.name)}</caption>"
+        return f"<table>{caption}<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _count_samples(self) -> tuple[list[int], list[int]]:
         """For each task the number of its training samples, and of its test samples."""
@@ -379,16 +350,6 @@ class Stream(Sequence[Task]):
 
         return count(self.dataset.y_train), count(self.dataset.y_test)
 
-    def _check_preprocessing(self) -> None:
-        for name in ("mean", "std"):
-            problem = check_constants(getattr(self.preprocessing, name), self.input_shape)
-            if problem:
-                raise SettingsError(problem, setting=name)
-
 
 def _is_among(y: Array, labels: tuple[object, ...]) -> Array:
     return np.isin(y, np.array(labels, dtype=y.dtype))
-
-
-def _plural(count: int, one: str, many: str = "") -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,15 +1,15 @@
 """The streams that are known by name, and how to add more."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.datasets import load_dataset
-from spacenet.data.splitting import format_tasks, split_classes
-from spacenet.data.stream import Stream
+from spacenet.data.stream import Stream, Tasks
+from spacenet.data.task import format_tasks, split_classes
 from spacenet.data.user_data import load_npz
 from spacenet.registry import DATASETS, STREAMS, unknown
 
@@ -35,7 +35,7 @@ def stream(
     name: str,
     *,
     classes_per_task: int | None = None,
-    tasks: str | Sequence[Sequence[object]] | None = None,
+    tasks: Tasks = None,
     shuffle_classes: int | None = None,
     validation: float = 0.0,
     data_dir: str | Path | None = None,
@@ -83,14 +83,13 @@ def stream(
 def build_stream(config: StreamConfig) -> Stream:
     """The stream that a configuration describes."""
     if config.npz is not None:
-        name = CUSTOM if config.name in STREAMS else config.name
         dataset, size = load_npz(config.npz), 2
-        config = dataclasses.replace(config, name=name)
-    else:
-        if config.name not in STREAMS:
-            raise unknown("stream", config.name, STREAMS)
+        config = dataclasses.replace(config, name=CUSTOM if config.name in STREAMS else config.name)
+    elif config.name in STREAMS:
         spec: StreamSpec = STREAMS[config.name]
         dataset, size = load_dataset(spec.dataset, config.data_dir), spec.classes_per_task
+    else:
+        raise unknown("stream", config.name, STREAMS)
     if config.validation:
         dataset = dataset.hold_out(config.validation)
     return Stream(config.name, dataset, split_classes(dataset, config, size), config=config)

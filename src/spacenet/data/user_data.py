@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from spacenet.data.arrays import check_finite, check_numbers, read_arrays, to_native
 from spacenet.data.dataset import Dataset
 from spacenet.data.images import ImageFormat, list_images, read_header, read_image
-from spacenet.data.npy import check_finite, read_arrays, to_native
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError, SettingsError
 
@@ -25,9 +25,7 @@ class ItemSource(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-def dataset_from_arrays(
-    name: str, x: Any, y: Any, x_test: Any = None, y_test: Any = None, test_fraction: float = 0.2
-) -> Dataset:
+def dataset_from_arrays(name: str, x: Any, y: Any, x_test: Any, y_test: Any, test_fraction: float) -> Dataset:
     """The data set in these arrays. Bytes are taken as pixels (0 to 255), other numbers as they are.
 
     Without test data, a fraction of each class is held out.
@@ -45,17 +43,11 @@ def dataset_from_arrays(
 def load_npz(path: Path) -> Dataset:
     """The data set in an npz archive of x_train, y_train, x_test and y_test, named after the file."""
     path = Path(path).expanduser()
-    arrays = read_arrays(path, KEYS)
-    dataset = _make_dataset(str(path), *(arrays[key] for key in KEYS))
-    return replace(dataset, name=path.stem)
+    return replace(_make_dataset(str(path), *read_arrays(path, KEYS).values()), name=path.stem)
 
 
 def dataset_from_folder(
-    name: str,
-    path: Path,
-    test: Path | None = None,
-    image_size: int | tuple[int, int] | None = None,
-    test_fraction: float = 0.2,
+    name: str, path: Path, test: Path | None, image_size: int | tuple[int, int] | None, test_fraction: float
 ) -> Dataset:
     """The images in a folder with one sub-folder per class; colored unless all of them are grayscale."""
     if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
@@ -63,15 +55,13 @@ def dataset_from_folder(
     parts = [_list_classes(folder) for folder in (path, test) if folder is not None]
     image_format = _choose_format([file for files, _ in parts for file in files], image_size)
     (x, y), *others = [
-        (np.stack([read_image(file, image_format) for file in files]), np.array(labels)) for files, labels in parts
+        (np.stack([read_image(file, image_format) for file in files]), labels) for files, labels in parts
     ]
     x_test, y_test = others[0] if others else (None, None)
     return dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
 
 
-def dataset_from_items(
-    name: str, source: ItemSource, test: ItemSource | None = None, test_fraction: float = 0.2
-) -> Dataset:
+def dataset_from_items(name: str, source: ItemSource, test: ItemSource | None, test_fraction: float) -> Dataset:
     """The items (x, y) of a source, stacked into arrays."""
     x, y = _stack(source, name)
     x_test, y_test = (None, None) if test is None else _stack(test, f"{name}: test")
@@ -83,8 +73,7 @@ def to_samples(values: Any, where: str) -> Array:
     x = _to_array(values, where)
     if x.dtype.kind == "O":  # columns of several types, or one array for each sample
         x = _to_array(x.tolist(), where)
-    if x.dtype.kind not in "biuf":
-        raise DataError(f"{where} holds {x.dtype} values; numbers are needed (integers or floats)")
+    check_numbers(where, x.dtype)
     x = to_native(x)
     if x.ndim:
         check_finite(where, x)
@@ -120,54 +109,52 @@ def _to_array(values: Any, where: str) -> Array:
 
 
 def _make_dataset(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> Dataset:
-    if (x_train.dtype == np.uint8) != (x_test.dtype == np.uint8):
+    are_bytes = x_train.dtype == np.uint8
+    if are_bytes != (x_test.dtype == np.uint8):
         raise DataError(
             f"{name}: x_train holds {x_train.dtype} values and x_test {x_test.dtype}; bytes are scaled and others are "
             "not, so both must have the same type"
         )
     if (y_train.dtype.kind == "U") != (y_test.dtype.kind == "U"):
         raise DataError(f"{name}: y_train holds {y_train.dtype} labels and y_test {y_test.dtype}; use one type")
-    scale = 1 / 255 if x_train.dtype == np.uint8 else 1.0
-    return Dataset(name, x_train, y_train, x_test, y_test, scale=scale)
+    return Dataset(name, x_train, y_train, x_test, y_test, scale=1 / 255 if are_bytes else 1.0)
 
 
 # Folders of images
 
 
 def _class_folders(path: Path) -> list[Path]:
-    if not path.is_dir():
-        return []
-    return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
+    inside = path.iterdir() if path.is_dir() else ()
+    return sorted(each for each in inside if each.is_dir() and not each.name.startswith("."))
 
 
 def _list_classes(path: Path) -> tuple[list[Path], list[str]]:
     """The image files of all classes, and the class of each: the name of its folder."""
-    if not path.is_dir():
-        raise DataError(f"{path}: no such folder")
     folders = _class_folders(path)
     if not folders:
-        raise DataError(f"{path}: has no sub-folders; put the images of each class into a folder of its own")
+        problem = "has no sub-folders; put the images of each class into a folder of its own"
+        raise DataError(f"{path}: {problem if path.is_dir() else 'no such folder'}")
     files = [(file, folder.name) for folder in folders for file in list_images(folder)]
     return [file for file, _ in files], [label for _, label in files]
 
 
 def _choose_format(files: Sequence[Path], image_size: int | tuple[int, int] | None) -> ImageFormat:
     """The height and width asked for, or those that all images have."""
-    headers = [read_header(file) for file in files]
+    sizes, modes = zip(*(read_header(file) for file in files), strict=True)
     if image_size is not None:
         height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
         if height < 1 or width < 1:
             raise SettingsError(f"{image_size} is not a size in pixels", setting="image_size")
     else:
-        width, height = headers[0].size
-        for file, header in zip(files, headers, strict=True):
-            if header.size != (width, height):
+        width, height = sizes[0]
+        for file, size in zip(files, sizes, strict=True):
+            if size != sizes[0]:
                 raise DataError(
-                    f"{file} has {header.size[0]} × {header.size[1]} pixels, {files[0]} {width} × {height}.",
+                    f"{file} has {size[0]} × {size[1]} pixels, {files[0]} {width} × {height}.",
                     python="Pass image_size to bring all images to one size.",
                 )
-    gray = all(header.mode in GRAYSCALE for header in headers)
-    return ImageFormat((height, width) if gray else (3, height, width), resize=image_size is not None)
+    shape = (height, width) if set(modes) <= set(GRAYSCALE) else (3, height, width)
+    return ImageFormat(shape, resize=image_size is not None)
 
 
 # Other libraries' data sets
@@ -186,7 +173,9 @@ def _stack(source: ItemSource, where: str) -> tuple[Array, list[Any]]:
             sample, label = source[row]
         except (TypeError, ValueError) as error:
             raise DataError(f"{where}: item {row} is not a pair (x, y)") from error
-        values = _to_sample(sample, f"{where}: item {row}")
+        values = _to_array(sample, f"{where}: item {row}")
+        if hasattr(sample, "getbands") and values.ndim == 3:  # Pillow's images come as height, width, channels
+            values = values.transpose(2, 0, 1)
         if x is None:
             x = np.empty((count, *values.shape), values.dtype)
         if values.shape != x.shape[1:]:
@@ -197,9 +186,3 @@ def _stack(source: ItemSource, where: str) -> tuple[Array, list[Any]]:
         y.append(label.item() if hasattr(label, "item") else label)
     assert x is not None
     return x, y
-
-
-def _to_sample(sample: Any, where: str) -> Array:
-    pixels = _to_array(sample, where)
-    # Pillow's images come as height, width, channels.
-    return pixels.transpose(2, 0, 1) if hasattr(sample, "getbands") and pixels.ndim == 3 else pixels

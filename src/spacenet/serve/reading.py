@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from spacenet.data.arrays import read_npy
-from spacenet.data.npy import (
+from spacenet.data.arrays import (
     check_length,
     check_no_objects,
     find_nonfinite,
     how_to_save,
     read_header,
+    read_npy,
     report_damage,
     to_native,
 )
