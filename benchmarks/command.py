@@ -41,7 +41,7 @@ def load() -> float | None:
 
 
 def reported(name: str, act: Callable[[], int]) -> int:
-    """The exit code of `python -m benchmarks.NAME`: what `act` gives, or that of an error, which is printed in a line."""
+    """The exit code of `python -m benchmarks.NAME`: what `act` returns, or that of an error, which is printed."""
     try:
         return act()
     except SpacenetError as error:

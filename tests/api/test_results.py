@@ -19,7 +19,8 @@ from tests.api.support import QUICK, SPACE, bits, cloud_stream
 
 @pytest.fixture(scope="module")
 def run() -> RunResult:
-    return spacenet.run(cloud_stream(), **QUICK, **SPACE)
+    result: RunResult = spacenet.run(cloud_stream(), **QUICK, **SPACE)
+    return result
 
 
 @pytest.fixture(scope="module")
