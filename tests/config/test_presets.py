@@ -5,7 +5,7 @@ import pytest
 from spacenet.config.presets import METHOD_PRESETS, PRESETS, preset_config, preset_names, register_preset
 from spacenet.config.run import RunConfig
 from spacenet.config.stream import CUSTOM
-from spacenet.data.streams import stream
+from spacenet.data import streams
 from spacenet.errors import SettingsError
 from spacenet.experiments.run import Run, build_method
 from spacenet.methods import get_method
@@ -86,7 +86,7 @@ def test_split_mnist_is_learned() -> None:
 def test_another_net_than_the_papers_has_settings_that_work(name: str, net: str) -> None:
     config = preset_config(name, "spacenet", {"net": {"name": net}})
     assert config.model.net.hidden == ()
-    digits = stream("split-digits")
+    digits = streams.stream("split-digits")
     assert build_method(config.model, digits.input_shape, CPU).check(digits) == []
 
 
