@@ -2,7 +2,6 @@
 those that it has changed too much."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Annotated, ClassVar
@@ -18,7 +17,6 @@ from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
 from spacenet.methods.shared.growing import GrowingMethod, crop
 from spacenet.methods.shared.sparsity import connections, find_units, shrink_groups, soft_threshold
 from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,8 @@ class DEN(GrowingMethod):
     )
     Settings = DENSettings
     settings: DENSettings
+    kept: ClassVar = {"old": "task/old", "phase": "task/phase"}
+    kept_on_cpu: ClassVar = {"selected": "task/selected"}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.001, 0.3, log=True),
         "method.sparsity": Uniform(1e-6, 1e-2, log=True),
@@ -92,30 +92,15 @@ class DEN(GrowingMethod):
     # The phases of a task
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        self.data = data
         names = [name for each in self.blueprint.hidden for name in self.param_names(each.name)]
         self.old = {name: self.params[name].detach().clone() for name in names}
         self.selected = {p.name: torch.zeros(self.width(p.name), dtype=torch.bool) for p in self.blueprint.hidden}
-        self.start_phase(Phase.SELECT if self.tasks_learned else Phase.FIRST)
+        self.phase = Phase.SELECT if self.tasks_learned else Phase.FIRST
+        super().begin_task(task, data)
 
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         self.data = data
-        self.start_phase(self.phase)
-
-    def state(self) -> dict[str, Tensor]:
-        if not self.in_task:
-            return super().state()
-        own = in_section("task/old", self.old) | in_section("task/selected", self.selected)
-        return super().state() | own | {"task/phase": torch.tensor(int(self.phase))}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.old = self.load_section(state, "task/old")
-        saved = section(state, "task/selected")
-        self.selected = {p.name: saved[p.name].to("cpu", copy=True) for p in self.blueprint.hidden if saved}
-        self.phase = Phase(int(state.get("task/phase", Phase.FIRST)))
 
     def epochs(self, planned: int) -> int:
         if self.phase == Phase.FIRST:
@@ -145,7 +130,7 @@ class DEN(GrowingMethod):
         for name, param in self.params.items():
             self.set_param(name, param.data, param.requires_grad)
         self.phase = phase
-        self.freeze_except(self._trainable_masks())
+        self.freeze_others()
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
@@ -153,8 +138,7 @@ class DEN(GrowingMethod):
 
     # What is trained
 
-    def _trainable_masks(self) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: what the phase trains."""
+    def trainable_masks(self) -> dict[str, Tensor]:
         if self.phase == Phase.FIRST:
             return {}
         mine = self._trained_units()
@@ -232,7 +216,8 @@ class DEN(GrowingMethod):
 
     def _remove_inactive(self) -> None:
         """Remove the new units that the penalties have deactivated: all their incoming weights are zero."""
-        for name, old in self.selected.items():
+        for layer in self.blueprint.hidden:  # in order: a unit that is removed no longer activates the next layer's
+            name, old = layer.name, self.selected[layer.name]
             active = torch.stack([rows.flatten(1).any(1).cpu() for rows in self.incoming_weights(name)]).any(0)
             active[: len(old)] = True
             self.pick_units(name, active.nonzero().flatten())

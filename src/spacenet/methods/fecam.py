@@ -1,6 +1,5 @@
 """FeCAM: features are learned on the first task and then frozen; each class has its own mean and covariance."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -71,6 +70,7 @@ class FeCAM(DenseMethod):
     )
     Settings = FeCAMSettings
     settings: FeCAMSettings
+    kept_on_cpu: ClassVar = {"means": "means", "covariances": "covariances"}
     search_space: ClassVar = {
         **DenseMethod.search_space,
         "training.epochs": Uniform(1, 40, integer=True),
@@ -125,10 +125,5 @@ class FeCAM(DenseMethod):
             self._inverse.append(torch.linalg.pinv(mixed, hermitian=True).float().to(self.device))
         return self._inverse
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | {"means": self.means, "covariances": self.covariances}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.means, self.covariances = state["means"].clone(), state["covariances"].clone()
+    def invalidate(self) -> None:
         self._inverse = []

@@ -1,6 +1,5 @@
 """A few Gaussians for each class: the class statistics of spacenet-density without its network."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
 from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
@@ -37,6 +35,7 @@ class Gaussian(UntrainedMethod):
     settings_from = "As in spacenet-density: searched on held-out training data."
     Settings = GaussianSettings
     settings: GaussianSettings
+    kept_on_cpu: ClassVar = {"densities": "network"}
     search_space: ClassVar = {
         "method.components": Uniform(1, 4, integer=True),
         "method.directions": Uniform(4, 40, integer=True),
@@ -63,10 +62,3 @@ class Gaussian(UntrainedMethod):
         params = self.densities.truncate(directions).compute_params()
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
         return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section("network", self.densities.tensors())
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.densities.load(section(state, "network"))

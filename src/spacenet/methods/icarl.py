@@ -1,6 +1,5 @@
 """iCaRL: representation learning with exemplars and distillation; the nearest mean of exemplars predicts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -11,11 +10,8 @@ from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import PREDICT_BATCH, Batch
+from spacenet.methods.base import PREDICT_BATCH, Batch, Method
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
-from spacenet.utils.tensors import in_section
-
-BEFORE = "task/before"
 
 
 def herd(features: Tensor, count: int) -> Tensor:
@@ -60,8 +56,8 @@ class ICaRL(ExemplarMethod):
     )
     Settings = ICaRLSettings
     settings: ICaRLSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+    kept: ClassVar = {"before": "task/before"}
+    search_space: ClassVar = Method.search_space | {
         "training.epochs": Uniform(2, 20, integer=True),
         "method.temperature": Uniform(1.0, 4.0),
     }
@@ -78,9 +74,9 @@ class ICaRL(ExemplarMethod):
         if self.tasks_learned:
             self.before = self.copy_params()
         super().begin_task(task, data)
-        self._prepare(data)
 
-    def _prepare(self, data: Samples) -> None:
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         if self.before and not data.augmented:
             self.old_outputs = torch.cat([self._compute_old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
 
@@ -109,7 +105,8 @@ class ICaRL(ExemplarMethod):
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        self.before, self.old_outputs, self._means = {}, None, None
+        self.before = {}
+        self.invalidate()
 
     def means(self) -> Tensor:
         """The mean of each class's exemplar features, with norm 1."""
@@ -125,14 +122,5 @@ class ICaRL(ExemplarMethod):
         """The negative distance to each class's mean (Algorithm 1)."""
         return -torch.cdist(self.features(x), self.means())
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section(BEFORE, self.before)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.before, self.old_outputs = self.load_section(state, BEFORE), None
-        self._means = None  # computed with the next prediction: the memory may not be restored yet
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._prepare(data)
+    def invalidate(self) -> None:
+        self.old_outputs, self._means = None, None  # means are computed with the next prediction

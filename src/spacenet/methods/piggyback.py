@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacenet.config.ranges import Range, Uniform
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
+from spacenet.methods.shared.task_models import PerTaskBatchNorm
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import in_section, section
 
@@ -51,7 +51,7 @@ class Piggyback(PerTaskBatchNorm):
     settings_from = "As published except for the learning rate, which is ten times larger: better on held-out data."
     Settings = PiggybackSettings
     settings: PiggybackSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.00003, 0.003, log=True),
         "method.initial": Uniform(0.006, 0.03, log=True),
     }
@@ -68,14 +68,6 @@ class Piggyback(PerTaskBatchNorm):
         names = [link.name for link in self.inner_links()] if self.tasks_learned else []
         scores = {name: torch.full_like(self.params[name], self.settings.initial) for name in names}
         self.mask_scores = {name: nn.Parameter(score) for name, score in scores.items()}
-        self._freeze_backbone()
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._freeze_backbone()
-
-    def _freeze_backbone(self) -> None:
-        self.freeze_except(self.unit_masks() | self.task_output_masks())
 
     def parameters(self) -> list[nn.Parameter]:
         """The backbone's weights get no gradient while masks are learned, so the optimizer skips them."""

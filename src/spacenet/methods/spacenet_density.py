@@ -14,7 +14,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.config.ranges import Range, Uniform
+from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
 from spacenet.methods.base import map_batches
@@ -68,7 +68,8 @@ class SpaceNetDensity(AdaptiveMethod):
     settings_from = "Searched on held-out training data."
     Settings = DensitySettings
     settings: DensitySettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    kept_on_cpu: ClassVar = {"densities": "density", "first_units": "view"}
+    search_space: ClassVar = {
         "method.shrinkage": Uniform(0.2, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
         "method.sharpness": Uniform(0.02, 1.0, log=True),
@@ -147,14 +148,8 @@ class SpaceNetDensity(AdaptiveMethod):
         units = sum(tensor.nbytes for tensor in self.first_units.values())
         return self.densities.class_memory(self._representation(input_shape), units)
 
-    def state(self) -> dict[str, Tensor]:
-        kept = in_section("density", self.densities.tensors()) | in_section("view", self.first_units)
-        return super().state() | kept
-
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.densities.load(section(state, "density"))
-        self.first_units = {name: tensor.clone() for name, tensor in section(state, "view").items()}
         self._first_pack = None
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from annotated_types import Ge
@@ -40,6 +40,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
     strategy = "Rehearsal"
     Settings = RehearsalSettings
     settings: RehearsalSettings
+    kept_on_cpu: ClassVar = {"densities": "density"}
     keeps_classifiers = True
 
     @property
@@ -77,10 +78,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
         self.densities.add(x, task.train.y.cpu(), task.classes, rng)
 
     def state(self) -> dict[str, Tensor]:
-        if not len(self.densities):
-            return super().state()
-        replayed = in_section("density", self.densities.tensors())
-        return super().state() | replayed | {"low": self.low, "span": self.span}
+        return super().state() | ({"low": self.low, "span": self.span} if len(self.densities) else {})
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
@@ -97,6 +95,5 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.densities.load(section(state, "density"))
         if len(self.densities):
             self.low, self.span = state["low"].clone(), state["span"].clone()

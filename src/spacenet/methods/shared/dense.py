@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, LayerUsage, Method
+from spacenet.methods.base import Batch, LayerUsage, Method, copy_section
 from spacenet.space.blueprint import BATCH_STATS, Params
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
@@ -46,6 +46,14 @@ class DenseMethod(Method):
         super().begin_task(task, data)
         if count := self.new_outputs(task):
             self.add_outputs(count)
+        self.prepare(data)
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self.prepare(data)
+
+    def prepare(self, data: Samples) -> None:
+        """Create what a task needs in training and no state holds: when it begins, with its outputs, or is resumed."""
 
     def new_outputs(self, task: Task) -> int:
         """How many outputs the network gets when a task begins."""
@@ -126,4 +134,4 @@ class DenseMethod(Method):
 
     def load_section(self, state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         """Copies of the tensors whose names begin with `prefix/`, on the method's device."""
-        return {name: tensor.to(self.device, copy=True) for name, tensor in section(state, prefix).items()}
+        return copy_section(state, prefix, self.device)

@@ -6,14 +6,12 @@ import torch
 from torch import Tensor
 
 from spacenet.data.stream import Task
-from spacenet.methods.base import Batch
-from spacenet.methods.shared.masked import Masked
 from spacenet.methods.shared.task_models import TaskModels
 
 WIDTHS = "widths/"
 
 
-class GrowingMethod(TaskModels, Masked):
+class GrowingMethod(TaskModels):
     """New units are appended to those of earlier tasks, so a task's model is the first part of every layer."""
 
     def setup(self) -> None:
@@ -69,26 +67,14 @@ class GrowingMethod(TaskModels, Masked):
         return keys + [link.name for link in self.blueprint.links if link.target == layer]
 
     def task_params(self, task: int) -> dict[str, Tensor]:
-        """The parameters of a task's model: its units and those of earlier tasks, with the task's own outputs only."""
+        """The task's units and those of earlier tasks, with the task's own outputs."""
         classes, last = self.classes[task], task == self.tasks_learned
         part = {name: slice(self.width(name) if last else widths[task]) for name, widths in self.widths.items()}
         part |= {self.blueprint.input.name: slice(None), self.blueprint.output.name: slice(classes.start, classes.stop)}
-        units = {
-            key: self.effective_param(key)[part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()
-        }
-        return units | {
-            link.name: self.effective_param(link.name)[part[link.target], part[link.source]]
-            for link in self.blueprint.links
-        }
-
-    def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
-
-    def target(self, batch: Batch) -> Tensor:
-        return batch.y - self.classes[-1].start
-
-    def scores(self, x: Tensor, task: int) -> Tensor:
-        return self.blueprint.forward(self.task_params(task), x)
+        params = self.effective_params()
+        units = {key: params[key][part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()}
+        links = {link.name: params[link.name][part[link.target], part[link.source]] for link in self.blueprint.links}
+        return units | links
 
     def end_task(self, task: Task) -> None:
         for name, widths in self.widths.items():

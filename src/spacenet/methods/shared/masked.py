@@ -1,9 +1,11 @@
 """A dense network of which each task may change only a part."""
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
+from spacenet.data.stream import Samples, Task
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, Params
@@ -12,8 +14,7 @@ from spacenet.space.blueprint import BATCH_STATS, Params
 class Masked(DenseMethod):
     """Frozen numbers are read from a constant copy, not from the parameters.
 
-    So neither momentum nor weight decay can change them, and nothing has to be restored. A method calls `freeze_except`
-    in `begin_task` and in `resume_task`.
+    So neither momentum nor weight decay can change them, and nothing has to be restored.
     """
 
     def setup(self) -> None:
@@ -22,6 +23,18 @@ class Masked(DenseMethod):
         """For each parameter that is partly frozen a mask, True where it is trainable."""
         self.frozen: Params = {}
         """The values of these parameters when they were frozen."""
+
+    @abstractmethod
+    def trainable_masks(self) -> Params:
+        """What the task may change: for each parameter that is partly frozen a mask, True where it is trainable."""
+
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
+        self.freeze_others()
+
+    def freeze_others(self) -> None:
+        """Freeze what the task may not change."""
+        self.freeze_except(self.trainable_masks())
 
     def freeze_except(self, trainable: Params) -> None:
         """Freeze every number whose mask is False, by parameter; a parameter without a mask is trainable as a whole.

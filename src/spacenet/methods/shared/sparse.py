@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Choice, Range, Uniform
+from spacenet.config.ranges import Choice, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, map_batches
@@ -44,11 +44,12 @@ class SparseMethod(Method):
     strategy = "Architectural"
     Settings = SparseSettings
     settings: SparseSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.002, 0.2, log=True),
         "method.phantom_classes": Uniform(0, 20, integer=True),
         "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
     }
+    kept_on_cpu: ClassVar = {"ledger": "network", "balance": "balance"}
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -289,21 +290,16 @@ class SparseMethod(Method):
         return layers
 
     def state(self) -> dict[str, Tensor]:
-        state = super().state() | in_section("network", self.ledger.tensors())
-        state |= in_section(BALANCE, self.balance.tensors())
-        return state | in_section("task", self._task_tensors() if self.workspace else self._saved_task)
-
-    def _task_tensors(self) -> dict[str, Tensor]:
-        head = in_section(HEAD, self.rotated_head.tensors()) if self.rotated_head else {}
-        return self.active_workspace().state(self.tasks_learned) | head
+        saved = self._saved_task
+        if self.workspace:
+            head = in_section(HEAD, self.rotated_head.tensors()) if self.rotated_head else {}
+            saved = self.workspace.state(self.tasks_learned) | head
+        return super().state() | in_section("task", saved)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.ledger.load(section(state, "network"))
-        self.balance.load(section(state, BALANCE))
         self._saved_task = section(state, "task")
         self.workspace, self.rotated_head, self.precomputed = None, None, {}
-        self.invalidate()
 
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
@@ -323,7 +319,7 @@ class AdaptiveMethod(SparseMethod):
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         **SparseMethod.search_space,
         "method.rewire_fraction": Uniform(0.1, 0.7),
     }

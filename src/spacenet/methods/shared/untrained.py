@@ -1,7 +1,6 @@
 """The base of methods that train no network: they describe classes on a fixed representation."""
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,7 +57,7 @@ class UntrainedMethod(Method):
 
     def end_task(self, task: Task) -> None:
         self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
-        self._params = None
+        self.invalidate()
         super().end_task(task)
 
     def predict(self, x: Tensor) -> Tensor:
@@ -73,6 +72,5 @@ class UntrainedMethod(Method):
     def layer_usage(self) -> list[LayerUsage]:
         return []
 
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
+    def invalidate(self) -> None:
         self._params = None
