@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.methods.base import Method, MethodSettings
+from spacenet.methods.base import Method, MethodSettings, Uniform
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, Penalty
 

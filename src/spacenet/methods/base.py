@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.config.model import MethodSettings
-from spacenet.config.ranges import Range, Uniform
+from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
@@ -34,7 +34,8 @@ from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
-__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "copy_section", "map_batches"]
+__all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"

@@ -9,10 +9,8 @@ from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, Method, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, Method, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
 from spacenet.utils.seeding import generator

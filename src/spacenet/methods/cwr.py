@@ -5,8 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.methods.base import Method
+from spacenet.methods.base import Method, Uniform
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 
 

@@ -9,10 +9,8 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
 from spacenet.utils.seeding import generator

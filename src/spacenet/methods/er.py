@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
 from spacenet.data.augmentation import CropAndFlip
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Samples, Task, Uniform
 from spacenet.methods.shared.exemplars import ExemplarMethod
 from spacenet.utils.seeding import generator
 

@@ -8,10 +8,8 @@ from annotated_types import Ge, Gt, Le
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, map_batches
+from spacenet.methods.base import MethodSettings, Task, Uniform, map_batches
 from spacenet.methods.shared.dense import DenseMethod
 
 

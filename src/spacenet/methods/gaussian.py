@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
+from spacenet.methods.base import Task, Uniform
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.class_statistics import (

@@ -8,9 +8,7 @@ from annotated_types import Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import PREDICT_BATCH, Batch, Method
+from spacenet.methods.base import PREDICT_BATCH, Batch, Method, Samples, Task, Uniform
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
 
 

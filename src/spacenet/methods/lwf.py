@@ -8,9 +8,7 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, Method, MethodSettings
+from spacenet.methods.base import Batch, Method, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.dense import DenseMethod
 
 

@@ -7,9 +7,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, mean_gradients, sample_subset
 from spacenet.utils.seeding import generator
 

@@ -8,10 +8,8 @@ import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
 from spacenet.space.blueprint import Params
 from spacenet.utils.optimizers import Optimizer

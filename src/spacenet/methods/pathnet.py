@@ -8,10 +8,8 @@ import torch
 from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
-from spacenet.config.ranges import Choice, Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch, Choice, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.task_models import Subnetworks
 from spacenet.space.blueprint import BATCH_STATS, Blueprint, Params
 from spacenet.utils.optimizers import Optimizer

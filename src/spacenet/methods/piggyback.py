@@ -8,10 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import in_section, section

@@ -7,9 +7,7 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.config.ranges import Choice
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import LayerUsage, Method, MethodSettings
+from spacenet.methods.base import Choice, LayerUsage, Method, MethodSettings, Samples, Task
 from spacenet.methods.shared.growing import GrowingMethod
 from spacenet.space.blueprint import Link, Params
 

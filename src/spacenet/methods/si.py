@@ -5,8 +5,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
 
-from spacenet.config.ranges import Uniform
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Uniform
 from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, Penalty
 
 

@@ -7,8 +7,7 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
+from spacenet.methods.base import Task, Uniform
 from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
 

@@ -14,12 +14,9 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import map_batches
+from spacenet.methods.base import Task, Uniform, map_batches
 from spacenet.methods.density import discriminant
-from spacenet.methods.density.combination import combine
 from spacenet.methods.density.densities import ClassMemory, Densities
 from spacenet.methods.shared.class_statistics import (
     FIXED,
@@ -140,7 +137,7 @@ class SpaceNetDensity(AdaptiveMethod):
             h = self._represent(section(params, "view") if self.first_units else {}, x)
             fit = discriminant.scores(section(params, "density"), h)
             scores = network.forward(section(params, "network"), x) if uses_network else None
-            return combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
+            return discriminant.combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
 
         return Pack(forward, params)
 

@@ -9,7 +9,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
+from spacenet.methods.base import Samples, Task
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.shared.sparse import AdaptiveMethod

@@ -3,8 +3,7 @@
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Task
 from spacenet.methods.shared.masked import Masked
 
 

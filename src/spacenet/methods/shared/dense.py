@@ -5,8 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, LayerUsage, Method, copy_section
+from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task, copy_section
 from spacenet.space.blueprint import BATCH_STATS, Params
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section

@@ -8,9 +8,8 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Stream, Task
 from spacenet.methods.shared.dense import DenseMethod
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
+from spacenet.methods.base import Task
 from spacenet.methods.shared.task_models import TaskModels
 
 WIDTHS = "widths/"

@@ -5,8 +5,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Samples, Task
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, Params
 

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Samples, Task
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import Blueprint, Params
 from spacenet.utils.optimizers import Optimizer

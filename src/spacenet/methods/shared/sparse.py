@@ -13,10 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Choice, Uniform
-from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, map_batches
+from spacenet.methods.base import Batch, Choice, LayerUsage, Method, Samples, Stream, Task, Uniform, map_batches
 from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings

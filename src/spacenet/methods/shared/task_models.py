@@ -6,8 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Task
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Layer, Link, Params
 

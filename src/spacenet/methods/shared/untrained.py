@@ -6,8 +6,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from spacenet.data.stream import Stream, Task
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, map_batches
 from spacenet.methods.shared.class_statistics import FIXED, resolve_representation
 from spacenet.space.blueprint import Params
 
