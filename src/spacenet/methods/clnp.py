@@ -125,7 +125,6 @@ class CLNP(Masked):
 
     def _measure_activity(self, task: Task) -> dict[str, Tensor]:
         """Mean activation of each hidden unit on the task's data; the largest where several links read a unit.
-
         Relative to the layer's mean, so that one threshold suits all layers."""
         sums: dict[str, Tensor] = {}
 
@@ -160,12 +159,9 @@ class CLNP(Masked):
 
     def layer_usage(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}
-        return [
-            replace(layer, used=taken[layer.name], reserved=taken[layer.name], unused=layer.units - taken[layer.name])
-            if layer.name in taken
-            else layer
-            for layer in super().layer_usage()
-        ]
+        *hidden, output = super().layer_usage()
+        counts = [(layer, taken[layer.name]) for layer in hidden]
+        return [replace(layer, used=n, reserved=n, unused=layer.units - n) for layer, n in counts] + [output]
 
 
 def mean_activity(h: Tensor) -> Tensor:

@@ -161,12 +161,10 @@ class DEN(GrowingMethod):
         return units
 
     def step(self, optimizer: Optimizer) -> None:
-        """A gradient step, then a proximal one, which makes penalized weights exactly zero.
-
-        Frozen numbers may change here without effect: they are read from a constant copy.
-        """
-        settings, weights = self.settings, [self.params[link.name] for link in self.blueprint.links]
-        rate = optimizer.rate
+        """A gradient step, then a proximal one, which makes penalized weights exactly zero (frozen ones too, without
+        effect: they are read from a constant copy)."""
+        settings, rate = self.settings, optimizer.rate
+        weights = [self.params[link.name] for link in self.blueprint.links]
         with torch.no_grad():
             if self.phase == Phase.RETRAIN:
                 for weight in weights:
@@ -184,9 +182,8 @@ class DEN(GrowingMethod):
                     weight.copy_(soft_threshold(weight, rate * settings.sparsity))
             if self.phase == Phase.EXPAND:
                 for name, old in self.selected.items():
-                    shrink_groups(
-                        [rows[len(old) :] for rows in self.incoming_weights(name)], rate * settings.group_sparsity
-                    )
+                    new = [rows[len(old) :] for rows in self.incoming_weights(name)]
+                    shrink_groups(new, rate * settings.group_sparsity)
 
     # From one phase to the next
 
@@ -221,28 +218,23 @@ class DEN(GrowingMethod):
             self.pick_units(name, active.nonzero().flatten())
 
     def split_drifted(self) -> None:
-        """Split the units that changed too much."""
+        """Split the units that changed too much; the originals are as before the task and stay frozen."""
         drifted = {name: (self._drift(name) > self.settings.split_above).nonzero().flatten() for name in self.selected}
         self.split_units(drifted, self.old)
         for name, which in drifted.items():
-            self.selected[name][which] = False  # the originals are as before the task and stay frozen
+            self.selected[name][which] = False
 
     def _drift(self, layer: str) -> Tensor:
         """The distance of each old unit's incoming weights from their old values."""
-        names = [link.name for link in self.blueprint.links if link.target == layer]
-        squares = [
-            (crop(self.params[name].data, self.old[name]) - self.old[name]).square().flatten(1).sum(1) for name in names
-        ]
-        return torch.stack(squares).sum(0).sqrt().cpu()
+        old = [self.old[link.name] for link in self.blueprint.links if link.target == layer]
+        moved = [crop(new, was) - was for new, was in zip(self.incoming_weights(layer), old, strict=True)]
+        return torch.stack([each.square().flatten(1).sum(1) for each in moved]).sum(0).sqrt().cpu()
 
     def layer_usage(self) -> list[LayerUsage]:
         """Connections are the weights that are not zero."""
-        return [
-            replace(
-                layer, connections=sum(int(connections(weight).sum()) for weight in self.incoming_weights(layer.name))
-            )
-            for layer in super().layer_usage()
-        ]
+        layers = super().layer_usage()
+        count = {each.name: sum(int(connections(w).sum()) for w in self.incoming_weights(each.name)) for each in layers}
+        return [replace(layer, connections=count[layer.name]) for layer in layers]
 
 
 def connections(weight: Tensor) -> Tensor:

@@ -68,10 +68,8 @@ class EWC(QuadraticPenalty):
         return mean_gradients(self.blueprint, self.params, x, labels, F.cross_entropy, measure=torch.square)
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
-        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F.
-
-        Its minimum does not depend on θ and is left out.
-        """
+        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F;
+        its minimum does not depend on θ and is left out."""
         importance, anchor = self.penalty.importance, self.penalty.anchor
         for name, new in fisher.items():
             param = self.params[name].detach()

@@ -15,19 +15,15 @@ from spacenet.methods.shared.dense import DenseMethod
 
 def shrink(covariance: Tensor, diagonal: float, off_diagonal: float) -> Tensor:
     """The covariance plus a multiple of the mean variance on the diagonal and of the mean covariance beside it."""
-    size = len(covariance)
-    variance = covariance.diagonal().mean()
+    size, variance = len(covariance), covariance.diagonal().mean()
     beside = (covariance.sum() - covariance.diagonal().sum()) / max(1, size * (size - 1))
     identity = torch.eye(size, dtype=covariance.dtype)
     return covariance + diagonal * variance * identity + off_diagonal * beside * (1 - identity)
 
 
 def normalize_variances(covariance: Tensor) -> Tensor:
-    """The correlation matrix: with variances of 1, distances to classes of different variance are comparable.
-
-    The covariance of a single sample is 0; its features count as independent.
-    """
-    if not bool(covariance.any()):
+    """The correlation matrix: with variances of 1, distances to classes of different variance are comparable."""
+    if not bool(covariance.any()):  # a single sample; its features count as independent
         return torch.eye(len(covariance), dtype=covariance.dtype)
     deviation = covariance.diagonal().sqrt()
     return covariance / (deviation[:, None] * deviation)
@@ -47,9 +43,8 @@ class FeCAMSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         if self.off_diagonal > self.diagonal:
-            raise SettingsError(
-                f"{self.off_diagonal} is out of range (at most diagonal, {self.diagonal})", setting="off_diagonal"
-            )
+            message = f"{self.off_diagonal} is out of range (at most diagonal, {self.diagonal})"
+            raise SettingsError(message, setting="off_diagonal")
 
 
 class FeCAM(DenseMethod):
@@ -69,8 +64,7 @@ class FeCAM(DenseMethod):
     Settings = FeCAMSettings
     settings: FeCAMSettings
     kept_on_cpu: ClassVar = {"means": "means", "covariances": "covariances"}
-    search_space: ClassVar = {
-        **DenseMethod.search_space,
+    search_space: ClassVar = DenseMethod.search_space | {
         "training.epochs": Uniform(1, 40, integer=True),
         "method.diagonal": Uniform(1.0, 10.0, log=True),
     }

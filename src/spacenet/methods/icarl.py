@@ -13,10 +13,8 @@ from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
 
 
 def herd(features: Tensor, count: int) -> Tensor:
-    """The samples whose running mean stays closest to the mean of all, in the order of choice (Algorithm 4).
-
-    |μ - (s + f)/k|² is smallest where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
-    """
+    """The samples whose running mean stays closest to the mean of all, in the order of choice (Algorithm 4)."""
+    # |μ - (s + f)/k|² is smallest where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
     mean, squares = features.mean(0), features.square().sum(1)
     missing, taken = mean.clone(), torch.zeros_like(squares)
     order = []
@@ -38,10 +36,8 @@ class ICaRLSettings(ExemplarSettings):
 
 
 class ICaRL(ExemplarMethod):
-    """Each class has an output with a sigmoid; the targets of old ones are the network's outputs before the task.
-
-    This trains the features. Prediction compares them with the mean of each class's exemplars.
-    """
+    """Each class has an output with a sigmoid; the targets of old ones are the network's outputs before the task. This
+    trains the features; prediction compares them with the mean of each class's exemplars."""
 
     name = "icarl"
     strategy = "Rehearsal"

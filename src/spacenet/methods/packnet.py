@@ -49,9 +49,8 @@ class PackNet(PerTaskBatchNorm):
 
     def setup(self) -> None:
         super().setup()
-        self.owner = {
-            link.name: torch.full_like(self.params[link.name], FREE, dtype=torch.uint8) for link in self.inner_links()
-        }
+        weights = {link.name: self.params[link.name] for link in self.inner_links()}
+        self.owner = {name: torch.full_like(weight, FREE, dtype=torch.uint8) for name, weight in weights.items()}
         """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
         self.planned = 0
 

@@ -94,8 +94,7 @@ class PathNet(Subnetworks):
         return planned + round(self.settings.refine_epochs * planned)
 
     def begin_epoch(self, epoch: int) -> None:
-        evolves = epoch < self.planned
-        self._set_turns(list(self.population) if evolves else [self.best])
+        self._set_turns(list(self.population) if epoch < self.planned else [self.best])
 
     def _set_turns(self, paths: list[Tensor]) -> None:
         self.turns, self.turn = [self.units_of(path) for path in paths], 0
@@ -119,9 +118,8 @@ class PathNet(Subnetworks):
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
         self.best = self.population[fitness.argmax()].clone()
-        self.population = next_generation(
-            self.population, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
-        )
+        rng = generator(self.seed, "evolve", self.tasks_learned, epoch)
+        self.population = next_generation(self.population, fitness, self.limits, rng)
         if last:  # batch norm is recalibrated for the best path
             self._set_turns([self.best])
 
@@ -200,9 +198,7 @@ def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor
 
 def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
     """Compare paths in pairs and replace the less fit one by a mutated copy of the other (in a draw, the second).
-
-    Each of a path's n numbers changes with a probability of 1/n, by -2 to 2, modulo the number of modules.
-    """
+    Each of a path's n numbers changes with a probability of 1/n, by -2 to 2, modulo the number of modules."""
     population = population.clone()
     order = torch.randperm(len(population), generator=rng).tolist()
     for pair in zip(order[::2], order[1::2], strict=False):

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, copy_section
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
-from spacenet.space.blueprint import Params
+from spacenet.space.blueprint import CPU, Params
 from spacenet.utils.tensors import in_section, section
 
 
@@ -27,10 +27,8 @@ class PiggybackSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         if not self.initial > self.threshold:
-            raise SettingsError(
-                f"{self.initial} is not above the threshold {self.threshold}: no weight would be used",
-                setting="initial",
-            )
+            message = f"{self.initial} is not above the threshold {self.threshold}: no weight would be used"
+            raise SettingsError(message, setting="initial")
 
 
 class Piggyback(PerTaskBatchNorm):
@@ -99,10 +97,7 @@ class Piggyback(PerTaskBatchNorm):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
         names, scores = [link.name for link in self.inner_links()], section(state, "task/scores")
-        self.masks = [
-            {name: state[f"mask/{task}/{name}"].to("cpu", copy=True) for name in names}
-            for task in range(1, self.tasks_learned)
-        ]
+        self.masks = [copy_section(state, f"mask/{task}", CPU) for task in range(1, self.tasks_learned)]
         # In the order of the links: an optimizer's state refers to parameters by their position.
         self.mask_scores = {n: nn.Parameter(scores[n].to(self.device, copy=True)) for n in names if n in scores}
 

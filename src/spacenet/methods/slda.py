@@ -22,9 +22,7 @@ class SLDASettings(UntrainedSettings):
 
 class SLDA(UntrainedMethod):
     """Linear discriminants from the classes' means and their common covariance, the same as from all data at once.
-
-    Published on features of a network pretrained on other data; here there is none. Keeps no samples.
-    """
+    Published on features of a network pretrained on other data; here there is none. Keeps no samples."""
 
     name = "slda"
     reference = (
@@ -33,11 +31,7 @@ class SLDA(UntrainedMethod):
     settings_from = "As published; on held-out training data others were no better, on edges as on inputs."
     Settings = SLDASettings
     settings: SLDASettings
-    kept_on_cpu: ClassVar = {
-        "samples": "network/samples",
-        "means": "network/means",
-        "covariance": "network/covariance",
-    }
+    kept_on_cpu: ClassVar = {name: f"network/{name}" for name in ("samples", "means", "covariance")}
     search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
 
     def setup(self) -> None:

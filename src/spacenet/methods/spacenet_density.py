@@ -51,10 +51,8 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     def validate(self) -> None:
         super().validate()
         if self.balance != "none":
-            raise SettingsError(
-                "class densities, not scores, decide between tasks in spacenet-density; it must be none",
-                setting="balance",
-            )
+            message = "class densities, not scores, decide between tasks in spacenet-density; it must be none"
+            raise SettingsError(message, setting="balance")
 
 
 class SpaceNetDensity(AdaptiveMethod):

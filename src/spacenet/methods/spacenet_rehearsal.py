@@ -49,10 +49,8 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        # Only samples are drawn; the shrinkage has no effect on that.
-        self.densities = Densities(
-            self.settings.replay_components, self.settings.replay_directions, shrinkage=1.0, whiten=False
-        )
+        size = self.settings.replay_components, self.settings.replay_directions
+        self.densities = Densities(*size, shrinkage=1.0, whiten=False)  # no shrinkage affects the drawn samples
         self.low = self.span = torch.zeros(0)
         """The minimum of each input in the first task, and the largest distance from it. Generated samples are clipped
         to these bounds: noise on a constant background would make it easy to tell them from real samples."""

@@ -30,11 +30,8 @@ def compute_params(classes: ClassStatistics, scaling: Scaling, shrinkage: float)
 
 
 def scores(params: Params, h: Tensor) -> Tensor:
-    """The log-density of each class at features (n, d), up to a constant that all classes share: (n, classes).
-
-    The bias is of the shape (classes, Gaussians, 1 + directions).
-    """
-    bias = params["bias"]
+    """The log-density of each class at features (n, d), up to a constant that all classes share: (n, classes)."""
+    bias = params["bias"]  # (classes, Gaussians, 1 + directions)
     found = torch.addmm(bias.flatten(), h, params["weight"].T).view(-1, *bias.shape)
     return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
 
@@ -42,15 +39,13 @@ def scores(params: Params, h: Tensor) -> Tensor:
 def combine(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpness: float, weight: float) -> Tensor:
     """Log-probabilities, (n, classes), up to a constant per sample: densities decide between tasks, both within a task.
 
-    In 64 bits, so that probabilities near 1 keep their digits.
-
     fit        log-densities of the classes at the inputs
     network    the network's scores; None if they are not used
     tasks      the classes of each task
     sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
     weight     factor of the network's scores within a task
     """
-    fit = fit.double() * sharpness
+    fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
     if network is None:
         return fit
     if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
@@ -67,7 +62,5 @@ def _combine_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
 
 def log_sum(logarithms: Tensor) -> Tensor:
     """torch.logsumexp over the last dimension, with keepdim. The first element must not be minus infinity.
-
-    Uses a few operations that other runtimes compute without overflow too.
-    """
+    Uses a few operations that other runtimes compute without overflow too."""
     return (logarithms - torch.log_softmax(logarithms, -1))[..., :1]

@@ -44,9 +44,8 @@ def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Repr
     if kind == "auto":
         return "edges" if supports_edges(shape) else "inputs"
     if kind == "edges" and not supports_edges(shape):
-        raise SettingsError(
-            f"samples of the shape {shape} are not images with edges; try inputs", setting="representation"
-        )
+        message = f"samples of the shape {shape} are not images with edges; try inputs"
+        raise SettingsError(message, setting="representation")
     return kind
 
 

@@ -64,17 +64,14 @@ class DenseMethod(Method):
         for link in self.blueprint.links:
             if link.target == output.name:
                 old = self.params[link.name].data.cpu()
-                sources = old.shape[1]
-                new = link.initial((count, sources), sources, count, rng)
+                new = link.initial((count, old.shape[1]), old.shape[1], count, rng)
                 self.set_param(link.name, torch.cat([old, new]))
         for key in output.keys():
             self.set_param(key, torch.cat([self.params[key].data.cpu(), torch.zeros(count)]))
 
     def add_units(self, layer: str, count: int, purpose: str) -> None:
-        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers.
-
-        Their outgoing weights are untrained too; a method that must keep other units unaffected sets them to zero.
-        """
+        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers. Their outgoing
+        weights are untrained too; a method that must keep other units unaffected sets them to zero."""
         rng = generator(self.seed, purpose, self.tasks_learned)
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):

@@ -30,9 +30,8 @@ class ExemplarMethod(DenseMethod):
     def check(self, stream: Stream) -> list[str]:
         size, classes = self.settings.memory_size, len(stream.labels)
         if size < classes:
-            raise SettingsError(
-                f"{size} samples cannot be shared by the stream's {classes} classes", setting="memory_size"
-            )
+            message = f"{size} samples cannot be shared by the stream's {classes} classes"
+            raise SettingsError(message, setting="memory_size")
         return super().check(stream)
 
     @abstractmethod

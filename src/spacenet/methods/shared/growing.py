@@ -24,10 +24,7 @@ class GrowingMethod(TaskModels):
         return self.incoming_weights(layer)[0].shape[0]
 
     def pick_units(self, layer: str, which: Tensor) -> None:
-        """Reduce a hidden layer to these units, by number; one that is listed twice is copied.
-
-        A copy has the incoming and outgoing weights of its original.
-        """
+        """Reduce a hidden layer to these units, by number; one that is listed twice is copied with all its weights."""
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
                 if end == layer:
@@ -37,10 +34,8 @@ class GrowingMethod(TaskModels):
                 self.set_param(key, self.params[key].data.cpu()[which], value.trained)
 
     def split_units(self, which: Mapping[str, Tensor], old: Mapping[str, Tensor]) -> None:
-        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones.
-
-        The task's own units and outputs read the copy, the units of older tasks the original.
-        """
+        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones. The task's own
+        units and outputs read the copy, the units of older tasks the original."""
         copies = {name: self.width(name) for name in which}
         for name, units in which.items():
             self.pick_units(name, torch.cat([torch.arange(copies[name]), units]))

@@ -11,10 +11,7 @@ from spacenet.space.blueprint import BATCH_STATS, Params
 
 
 class Masked(DenseMethod):
-    """Frozen numbers are read from a constant copy, not from the parameters.
-
-    So neither momentum nor weight decay can change them, and nothing has to be restored.
-    """
+    """Frozen numbers are read from a constant copy, so neither momentum nor weight decay can change them."""
 
     def setup(self) -> None:
         super().setup()
@@ -37,9 +34,7 @@ class Masked(DenseMethod):
 
     def freeze_except(self, trainable: Params) -> None:
         """Freeze every number whose mask is False, by parameter; a parameter without a mask is trainable as a whole.
-
-        Batch norm uses the batch's statistics where the unit's shift (or bias) is trainable, the stored ones elsewhere.
-        """
+        Batch norm uses the batch's statistics where the unit's shift (or bias) is trainable, the stored ones elsewhere."""
         self.trainable = {name: mask.to(self.device) for name, mask in trainable.items()}
         self.frozen = {name: self.params[name].detach().clone() for name in trainable}
         for layer in self.blueprint.layers:

@@ -28,10 +28,8 @@ class Penalty:
 
     def __call__(self, params: Params) -> Tensor | float:
         """What is added to the loss; 0 while nothing is important."""
-        moved = [
-            (self.importance[name] * (params[name] - self.anchor[name]).square()).sum()
-            for name in sorted(self.importance)  # always in the same order: sums depend on it
-        ]
+        names = sorted(self.importance)  # always in the same order: sums depend on it
+        moved = [(self.importance[name] * (params[name] - self.anchor[name]).square()).sum() for name in names]
         return self.strength * torch.stack(moved).sum() if moved else 0.0
 
     def data_gradients(self, params: Params) -> dict[str, Tensor]:
@@ -78,10 +76,8 @@ class PathIntegral:
 
     def importance(self, params: Params, damping: float) -> dict[str, Tensor]:
         """What the task adds to the importance (eq. 5): the decrease of the loss over the squared total change."""
-        return {
-            name: decrease / ((params[name].detach() - self.start[name]).square() + damping)
-            for name, decrease in self.decrease.items()
-        }
+        squares = {name: (params[name].detach() - start).square() for name, start in self.start.items()}
+        return {name: decrease / (squares[name] + damping) for name, decrease in self.decrease.items()}
 
 
 class QuadraticPenalty(DenseMethod):
@@ -141,10 +137,8 @@ def mean_gradients(
     objective: Objective,
     measure: Callable[[Tensor], Tensor],
 ) -> dict[str, Tensor]:
-    """The mean over samples of `measure(gradient)`, for each trained parameter.
-
-    `objective` gets a sample's scores and its y. Batch norm uses its stored statistics, so samples are independent.
-    """
+    """The mean over samples of `measure(gradient)`, for each trained parameter. `objective` gets a sample's scores
+    and its y. Batch norm uses its stored statistics, so samples are independent."""
     trained = {name: param.detach() for name, param in trained_params(params).items()}
     fixed = {name: param.detach() for name, param in params.items() if name not in trained}
 

@@ -91,15 +91,9 @@ class SparseMethod(Method):
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
-        rng = generator(self.seed, "forecast", self.tasks_learned)
-        return tasks_left(
-            self.ledger,
-            lambda ledger: self.budget(classes, ledger),
-            classes,
-            self.tasks_learned,
-            rng,
-            self.settings.unused_first,
-        )
+        task, unused_first = self.tasks_learned, self.settings.unused_first
+        rng = generator(self.seed, "forecast", task)
+        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
@@ -107,10 +101,9 @@ class SparseMethod(Method):
             check(self.ledger, self.budget(len(task.classes), first=task.index == 0), len(task.classes))
         self.check_inputs(stream.input_shape)
         fit = self._tasks_that_fit(len(stream[0].classes))
-        grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
-        if fit is not None and fit < len(stream) and not grows:
-            return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
-        return []
+        if fit is None or fit >= len(stream) or self.plan.auto or any(task <= fit for task in self.plan.before):
+            return []
+        return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         """Raise `SettingsError` if the settings cannot work on samples of this shape."""
@@ -189,15 +182,12 @@ class SparseMethod(Method):
         return list(self.active_workspace().statistics.values())
 
     def forward(self, batch: Batch) -> Tensor:
-        if self.rotated_head is not None:
-            return self._forward_rotated(rotate_batch(batch.x), self.rotated_head)
-        precomputed = {name: inputs.index_select(0, batch.rows) for name, inputs in self.precomputed.items()}
-        return self.active_workspace()(batch.x, precomputed)
-
-    def _forward_rotated(self, x: Tensor, head: RotatedHead) -> Tensor:
+        if self.rotated_head is None:
+            precomputed = {name: inputs.index_select(0, batch.rows) for name, inputs in self.precomputed.items()}
+            return self.active_workspace()(batch.x, precomputed)
         entering: dict[str, Tensor] = {}
-        upright = self.active_workspace()(x, {}, hook=entering.__setitem__)
-        return torch.cat([upright, head(entering[self.blueprint.classifier.name])], 1)
+        upright = self.active_workspace()(rotate_batch(batch.x), {}, hook=entering.__setitem__)
+        return torch.cat([upright, self.rotated_head(entering[self.blueprint.classifier.name])], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
@@ -224,10 +214,9 @@ class SparseMethod(Method):
         self.invalidate()
         super().end_task(task)
         if self.settings.balance == "logits":
-            scores = map_batches(self.pack(), task.train.x, self.device)
-            self.balance.record(
-                scores[:, task.classes.start : task.classes.stop], task.train.y.cpu() - task.classes.start
-            )
+            first, stop = task.classes.start, task.classes.stop
+            scores = map_batches(self.pack(), task.train.x, self.device)[:, first:stop]
+            self.balance.record(scores, task.train.y.cpu() - first)
 
     def invalidate(self) -> None:
         """Pack the network anew before the next prediction, because the ledger has changed."""
@@ -247,8 +236,7 @@ class SparseMethod(Method):
         """Everything that is needed to predict."""
         network = self.pack()
         classifier = network.params[self.blueprint.classifier.name]
-        tasks = self.classes[: self.tasks_learned]
-        return self.balance.apply(network, classifier, tasks)
+        return self.balance.apply(network, classifier, self.classes[: self.tasks_learned])
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -275,16 +263,8 @@ class SparseMethod(Method):
         for layer in self.blueprint.layers[1:]:
             name, used = layer.name, self.ledger.used(layer.name)
             into = [self.ledger.connections[link.name] for link in self.blueprint.links if link.target == name]
-            layers.append(
-                LayerUsage(
-                    name,
-                    units=len(used),
-                    used=int(used.sum()),
-                    reserved=int((self.ledger.state[name] != FREE).sum()),
-                    unused=int((~used).sum()),
-                    connections=sum(len(connections) for connections in into),
-                )
-            )
+            reserved, unused = int((self.ledger.state[name] != FREE).sum()), int((~used).sum())
+            layers.append(LayerUsage(name, len(used), int(used.sum()), reserved, unused, sum(map(len, into))))
         return layers
 
     def state(self) -> dict[str, Tensor]:
@@ -317,10 +297,7 @@ class AdaptiveMethod(SparseMethod):
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
-    search_space: ClassVar = {
-        **SparseMethod.search_space,
-        "method.rewire_fraction": Uniform(0.1, 0.7),
-    }
+    search_space: ClassVar = SparseMethod.search_space | {"method.rewire_fraction": Uniform(0.1, 0.7)}
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         if not last:

@@ -51,10 +51,8 @@ class Subnetworks(TaskModels):
 
 
 class PerTaskBatchNorm(Subnetworks):
-    """Every task uses all units, with the biases of the first task and batch norm of its own.
-
-    With the batch norm of another task, a feature map that was inactive there would be magnified some hundred times.
-    """
+    """Every task uses all units, with the biases of the first task and batch norm of its own: with that of another
+    task, a feature map that was inactive there would be magnified some hundred times."""
 
     kept: ClassVar = {"norms": "network/norms"}
 
