@@ -24,8 +24,7 @@ from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
 from spacenet.data.streams import build_stream
 from spacenet.methods import get_method
-from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
 from spacenet.methods.spacenet_density import DensitySettings
 from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Integers, OptionalText

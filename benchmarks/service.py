@@ -32,7 +32,7 @@ from spacenet.config.presets import preset
 from spacenet.data.datasets import MNIST
 from spacenet.data.preprocessing import Array, NormalizationSpec
 from spacenet.errors import RunError
-from spacenet.methods.shared.sparse_settings import SparseSettings
+from spacenet.methods.shared.sparse import SparseSettings
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model, Recipe
 from spacenet.option_types import Flag, OptionalPath

@@ -16,7 +16,7 @@ from spacenet.config.presets import preset
 from spacenet.config.run import RunConfig
 from spacenet.data.datasets import MNIST
 from spacenet.data.fetch import DATA_VARIABLE
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.nets import NetConfig
 from spacenet.option_types import Flag, OptionalPath
 

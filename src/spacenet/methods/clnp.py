@@ -77,12 +77,9 @@ class CLNP(Masked):
     def trainable_masks(self) -> dict[str, Tensor]:
         outputs = torch.arange(self.classes[-1].stop) >= self.classes[-1].start
         free = {name: ~taken for name, taken in self.taken.items()} | {self.blueprint.output.name: outputs}
-        masks = {key: free[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
-        for link in self.blueprint.links:
-            masks[link.name] = free[link.target].view(-1, 1, *(1 for _ in link.kernel))
         hidden = [link for link in self.blueprint.links if link.source in self.taken]
         self.penalized = {link.name: free[link.source].to(self.device, torch.float32) for link in hidden}
-        return masks
+        return self.unit_masks(free)
 
     def forward(self, batch: Batch) -> Tensor:
         activities = []

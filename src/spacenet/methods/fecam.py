@@ -93,13 +93,6 @@ class FeCAM(DenseMethod):
         self.covariances = torch.cat([self.covariances, covariances]) if self.tasks_learned else covariances
         super().end_task(task)
 
-    def features(self, x: Tensor) -> Tensor:
-        """The inputs of the classifier: (n, d)."""
-        found: dict[str, Tensor] = {}
-        with torch.no_grad():
-            self.blueprint.forward(self.params, x, found.__setitem__)
-        return found[self.blueprint.classifier.name].flatten(1)
-
     def _transform(self, h: Tensor) -> Tensor:
         return h.clamp_min(0.0) ** self.settings.power
 

@@ -8,13 +8,8 @@ from torch import Tensor
 from spacenet.methods.base import Task, Uniform
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.methods.shared.class_statistics import (
-    SEED,
-    ClassStatisticsSettings,
-    build_densities,
-    resolve_representation,
-)
-from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
+from spacenet.methods.shared import class_statistics
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
 from spacenet.utils.seeding import generator
@@ -43,10 +38,10 @@ class Gaussian(UntrainedMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = build_densities(self.settings, whiten=False)
+        self.densities = class_statistics.build_densities(self.settings, whiten=False)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
-        self.densities.add(h, y, task.classes, generator(self.seed, SEED, task.index))
+        self.densities.add(h, y, task.classes, generator(self.seed, class_statistics.SEED, task.index))
 
     def compute_params(self) -> dict[str, Tensor]:
         return self.densities.compute_params()
@@ -55,7 +50,8 @@ class Gaussian(UntrainedMethod):
         return discriminant.scores(params, h)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        return self.densities.class_memory(resolve_representation(self.settings.representation, input_shape), 0)
+        kind = class_statistics.resolve_representation(self.settings.representation, input_shape)
+        return self.densities.class_memory(kind, 0)
 
     def truncate(self, directions: int) -> Pack:
         params = self.densities.truncate(directions).compute_params()

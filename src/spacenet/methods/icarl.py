@@ -88,11 +88,8 @@ class ICaRL(ExemplarMethod):
         return F.binary_cross_entropy_with_logits(output.float(), target, reduction="sum") / len(output)
 
     def features(self, x: Tensor) -> Tensor:
-        """The input of the classifier, with norm 1."""
-        found: dict[str, Tensor] = {}
-        with torch.no_grad():
-            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
-        return F.normalize(found[self.blueprint.classifier.name].flatten(1))
+        """The inputs of the classifier, with norm 1."""
+        return F.normalize(super().features(x))
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return herd(torch.cat([self.features(part) for part in x.split(PREDICT_BATCH)]), count).cpu()

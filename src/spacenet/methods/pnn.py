@@ -57,11 +57,8 @@ Networks. arXiv:1606.04671, 2016"
             self.params[link.name].data[~self._connected(link)] = 0.0
 
     def trainable_masks(self) -> dict[str, Tensor]:
-        newest = {p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers}
-        trainable = {key: newest[p.name] for p in self.blueprint.layers for key in p.keys()}
-        for link in self.blueprint.links:
-            trainable[link.name] = newest[link.target].view(-1, 1, *(1 for _ in link.kernel))
-        return trainable
+        """The newest column."""
+        return self.unit_masks({p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers})
 
     def _columns(self, layer: str) -> Tensor:
         """The column of each unit; −1 for inputs, which all columns read."""

@@ -8,7 +8,7 @@ from annotated_types import Gt, Le
 from torch import Tensor
 
 from spacenet.methods.base import Task, Uniform
-from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
+from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
 
 

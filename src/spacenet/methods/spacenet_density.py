@@ -27,8 +27,7 @@ from spacenet.methods.shared.class_statistics import (
     extract_features,
     resolve_representation,
 )
-from spacenet.methods.shared.sparse import AdaptiveMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack, pack
 from spacenet.space.view import as_of, check_unit_values, unit_values

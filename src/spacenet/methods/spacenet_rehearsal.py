@@ -12,8 +12,7 @@ from torch import Tensor
 from spacenet.methods.base import Samples, Task
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
-from spacenet.methods.shared.sparse import AdaptiveMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 

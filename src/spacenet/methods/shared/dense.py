@@ -99,6 +99,13 @@ class DenseMethod(Method):
         with torch.no_grad():
             return self.blueprint.forward(self.params, x)
 
+    def features(self, x: Tensor) -> Tensor:
+        """The inputs of the classifier: (n, d)."""
+        found: dict[str, Tensor] = {}
+        with torch.no_grad():
+            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
+        return found[self.blueprint.classifier.name].flatten(1)
+
     def copy_params(self) -> dict[str, Tensor]:
         """A copy of the network's parameters as they are now."""
         return {name: param.detach().clone() for name, param in self.params.items()}

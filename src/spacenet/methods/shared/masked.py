@@ -34,7 +34,7 @@ class Masked(DenseMethod):
 
     def freeze_except(self, trainable: Params) -> None:
         """Freeze every number whose mask is False, by parameter; a parameter without a mask is trainable as a whole.
-        Batch norm uses the batch's statistics where the unit's shift (or bias) is trainable, the stored ones elsewhere."""
+        Batch norm uses the batch's statistics where a unit's shift or bias is trainable, the stored ones elsewhere."""
         self.trainable = {name: mask.to(self.device) for name, mask in trainable.items()}
         self.frozen = {name: self.params[name].detach().clone() for name in trainable}
         for layer in self.blueprint.layers:
@@ -61,6 +61,12 @@ class Masked(DenseMethod):
         for mask in masks.values():
             mask[self.classes[-1].start :] = True
         return masks
+
+    def unit_masks(self, units: Params) -> dict[str, Tensor]:
+        """Masks for `freeze_except`: all parameters of these units of each layer, with their incoming weights."""
+        masks = {key: units[layer.name] for layer in self.blueprint.layers[1:] for key in layer.keys()}
+        links = {link.name: units[link.target].view(-1, 1, *(1 for _ in link.kernel)) for link in self.blueprint.links}
+        return masks | links
 
     def effective_params(self) -> dict[str, Tensor]:
         """What the network computes with: the parameters, and the frozen values where they are frozen."""
