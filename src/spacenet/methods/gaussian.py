@@ -38,7 +38,7 @@ class Gaussian(UntrainedMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = class_statistics.build_densities(self.settings, whiten=False)
+        self.densities = self.settings.build_densities(whiten=False)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         self.densities.add(h, y, task.classes, generator(self.seed, class_statistics.SEED, task.index))

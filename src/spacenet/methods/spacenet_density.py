@@ -18,15 +18,8 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Task, Uniform, map_batches
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.densities import ClassMemory, Densities
-from spacenet.methods.shared.class_statistics import (
-    FIXED,
-    SEED,
-    ClassStatisticsSettings,
-    Representation,
-    build_densities,
-    extract_features,
-    resolve_representation,
-)
+from spacenet.methods.shared import class_statistics
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack, pack
@@ -72,7 +65,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = build_densities(self.settings, whiten=self._uses_features())
+        self.densities = self.settings.build_densities(whiten=self._uses_features())
         self.first_units: dict[str, Tensor] = {}
         """The parameters of the network's units after the first task, where features are used."""
         self._first_pack: Pack | None = None
@@ -87,14 +80,18 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         """What class statistics are computed on, for samples of this shape."""
-        return "features" if self._uses_features() else resolve_representation(self.settings.representation, shape)
+        return (
+            "features"
+            if self._uses_features()
+            else class_statistics.resolve_representation(self.settings.representation, shape)
+        )
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         if self._uses_features() and not self.first_units:
             self.first_units = unit_values(self.ledger)
         h = map_batches(self.represent, task.train.x, self.device)
-        rng = generator(self.seed, SEED, task.index)
+        rng = generator(self.seed, class_statistics.SEED, task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
     def represent(self, x: Tensor) -> Tensor:
@@ -104,8 +101,8 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _represent(self, first_params: Params, x: Tensor) -> Tensor:
         if self._uses_features():
-            return extract_features(self.blueprint, self.blueprint.forward, first_params, x)
-        return FIXED[self._representation(tuple(x.shape[1:]))](x)
+            return class_statistics.extract_features(self.blueprint, self.blueprint.forward, first_params, x)
+        return class_statistics.FIXED[self._representation(tuple(x.shape[1:]))](x)
 
     def _first_params(self) -> Params:
         """The parameters of the network after the first task, where features are used."""

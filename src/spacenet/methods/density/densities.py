@@ -75,8 +75,8 @@ class Densities:
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `tensors` returned."""
-        self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
-        self.classes = ClassStatistics.load(section(tensors, "classes")) if tensors else None
+        self.scaling = Scaling(**section(tensors, "scaling")) if tensors else None
+        self.classes = ClassStatistics(**section(tensors, "classes")) if tensors else None
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
         """Raise `ValueError` if `tensors` cannot have returned this for this number of classes and features."""

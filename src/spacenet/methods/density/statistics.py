@@ -65,11 +65,6 @@ class ClassStatistics:
         """Everything that is kept, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @classmethod
-    def load(cls, tensors: Mapping[str, Tensor]) -> "ClassStatistics":
-        """Restore what `tensors` returned."""
-        return cls(**{field.name: tensors[field.name].clone() for field in fields(cls)})
-
     @staticmethod
     def check(tensors: Mapping[str, Tensor], classes: int, components: int, directions: int, dimensions: int) -> None:
         """Raise `ValueError` if these are not the stacked statistics of this number of classes."""

@@ -34,10 +34,9 @@ class ClassStatisticsSettings(MethodSettings):
     shrinkage: Annotated[float, Gt(0), Le(1)] = 0.7
     """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
-
-def build_densities(settings: ClassStatisticsSettings, *, whiten: bool) -> Densities:
-    """Class densities with these settings, still empty."""
-    return Densities(settings.components, settings.directions, settings.shrinkage, whiten=whiten)
+    def build_densities(self, *, whiten: bool) -> Densities:
+        """Class densities with these settings, still empty."""
+        return Densities(self.components, self.directions, self.shrinkage, whiten=whiten)
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:

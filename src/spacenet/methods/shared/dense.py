@@ -11,6 +11,8 @@ from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
+ALL_UNITS = torch.zeros(0, dtype=torch.bool)
+"""An empty mask stands for all units."""
 
 
 class DenseMethod(Method):
@@ -34,8 +36,7 @@ class DenseMethod(Method):
             for key, value in layer.keys().items():
                 self.set_param(key, torch.full((layer.size,), value.initial), trained=value.trained)
             if any(not value.trained for value in layer.unit_values):
-                # An empty mask stands for all units.
-                self.uses_batch_stats[layer.name + BATCH_STATS] = torch.zeros(0, dtype=torch.bool)
+                self.uses_batch_stats[layer.name + BATCH_STATS] = ALL_UNITS
 
     def set_param(self, name: str, value: Tensor, trained: bool = True) -> None:
         """Replace a parameter by a new one with this value, of any shape."""

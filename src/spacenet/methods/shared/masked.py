@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from spacenet.methods.base import Batch, Samples, Task
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.shared.dense import ALL_UNITS, DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, Params
 
 
@@ -41,7 +41,7 @@ class Masked(DenseMethod):
             keys = layer.keys()
             trained = [key for key, value in keys.items() if value.trained and key in self.trainable]
             if len(trained) < len(keys) and layer.name + BATCH_STATS in self.uses_batch_stats:
-                self.uses_batch_stats[layer.name + BATCH_STATS] = self.trainable[trained[-1]] if trained else _ALL
+                self.uses_batch_stats[layer.name + BATCH_STATS] = self.trainable[trained[-1]] if trained else ALL_UNITS
 
     def unfreeze(self) -> None:
         """Write the effective values into the parameters and make all of them trainable."""
@@ -92,7 +92,3 @@ class Masked(DenseMethod):
     def load_params(self, params: Params) -> None:
         super().load_params(params)
         self.trainable, self.frozen = {}, {}
-
-
-_ALL = torch.zeros(0, dtype=torch.bool)
-"""An empty mask stands for all units."""
