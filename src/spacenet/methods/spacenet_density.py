@@ -80,11 +80,8 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         """What class statistics are computed on, for samples of this shape."""
-        return (
-            "features"
-            if self._uses_features()
-            else class_statistics.resolve_representation(self.settings.representation, shape)
-        )
+        kind: Representation = "features" if self._uses_features() else self.settings.representation
+        return class_statistics.resolve_representation(kind, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
