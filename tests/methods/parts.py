@@ -7,8 +7,7 @@ from torch import Tensor
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Task
-from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
-from spacenet.methods.shared.task_models import TaskModels
+from spacenet.methods.shared.task_models import PerTaskBatchNorm, TaskModels
 from spacenet.training.loop import learn_task
 from tests.methods.support import TRAINING, copy_state, learn
 from tests.nets.test_convolutions import images

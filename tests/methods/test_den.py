@@ -4,8 +4,7 @@ from torch import Tensor
 
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
-from spacenet.methods.den import DEN, Phase
-from spacenet.methods.shared.sparsity import find_units, shrink_groups
+from spacenet.methods.den import DEN, Phase, find_units, shrink_groups
 from spacenet.nets.mlp import build_mlp
 from spacenet.utils.optimizers import SGD
 from tests.methods.support import learn, make, small_stream

@@ -65,7 +65,7 @@ def test_inputs_that_vary_are_shown_to_the_old_network_each_time() -> None:
         assert isinstance(method, ICaRL)
         learn(method, stream[:1])
         data = stream[1].train
-        method.begin_task(stream[1], type(data)(data.x, data.y, fixed))
+        method.begin_task(stream[1], type(data)(data.x, data.y, augmented=not fixed))
         assert (method.old_outputs is not None) == fixed
         batch = Batch.pick(data, torch.arange(7))
         losses.append(method.loss(method.forward(batch), batch).item())

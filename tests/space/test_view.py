@@ -2,7 +2,7 @@
 
 import torch
 
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.space.pack import pack
 from spacenet.space.view import as_of, unit_values

@@ -1,20 +1,14 @@
 """AR1: CWR+'s output layer on a network that keeps learning, regularized by Synaptic Intelligence."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import Method, MethodSettings, Uniform
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
-from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, trained_params
-from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.tensors import in_section, section
+from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, Penalty
 
 
 @dataclass(frozen=True)
@@ -29,7 +23,7 @@ class AR1Settings(MethodSettings):
     """Upper bound of a weight's importance (the paper's max F); without it, gradients can become too large."""
 
 
-class AR1(QuadraticPenalty, ConsolidatedOutputs):
+class AR1(PathIntegralPenalty, ConsolidatedOutputs):
     """The outputs of each task are trained from zero and kept; for the weights below, λ Σ F (θ − θ̂)² joins the loss."""
 
     name = "ar1"
@@ -41,39 +35,17 @@ class AR1(QuadraticPenalty, ConsolidatedOutputs):
     )
     Settings = AR1Settings
     settings: AR1Settings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+    search_space: ClassVar = Method.search_space | {
         "method.strength": Uniform(0.1, 1e4, log=True),
         "method.importance_limit": Uniform(0.0001, 10.0, log=True),
     }
 
     def setup(self) -> None:
         super().setup()
-        self.penalty, self.path = Penalty(self.settings.strength), PathIntegral()
+        self.penalty, self.damping = Penalty(self.settings.strength), self.settings.damping
+        self.importance_limit = self.settings.importance_limit
 
-    def inner_params(self) -> dict[str, Tensor]:
+    def measured_params(self) -> dict[str, Tensor]:
         """The trained parameters below the output layer."""
         outputs = self.output_names()
-        return {name: param for name, param in trained_params(self.params).items() if name not in outputs}
-
-    def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        self.path.begin(self.inner_params())
-        self.penalty.set_anchor(self.path.start)
-
-    def step(self, optimizer: Optimizer) -> None:
-        params = self.inner_params()
-        self.path.record(params, self.penalty.data_gradients(params), lambda: super(AR1, self).step(optimizer))
-
-    def end_task(self, task: Task) -> None:
-        self.penalty.add(self.path.importance(self.params, self.settings.damping), self.settings.importance_limit)
-        super().end_task(task)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | (in_section("task", self.path.tensors()) if self.in_task else {})
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.path.load(section(state, "task"), self.device)
-        if self.in_task:
-            self.penalty.set_anchor(self.path.start)
+        return {name: param for name, param in super().measured_params().items() if name not in outputs}

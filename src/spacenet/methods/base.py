@@ -17,22 +17,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import ClassVar
+from operator import attrgetter
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.config.model import MethodSettings
-from spacenet.config.ranges import Range, Uniform
+from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
+from spacenet.utils.tensors import in_section, section
 
-__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "map_batches"]
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "copy_section", "map_batches"]
+__all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
@@ -77,11 +80,19 @@ def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.d
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
+@runtime_checkable
+class Stateful(Protocol):
+    """An object that can be kept in a method's state."""
+
+    def tensors(self) -> dict[str, Tensor]: ...
+    def load(self, tensors: Mapping[str, Tensor]) -> None: ...
+
+
 class Method(ABC):
     """A continual-learning method, learning one stream of tasks.
 
     A subclass sets `name` and `strategy`, declares its settings, and overrides the hooks it needs. What it creates once
-    belongs in `setup`; what it keeps from task to task belongs in `state` and `load_state`.
+    belongs in `setup`; what it keeps from task to task is declared in `kept`.
     """
 
     name: ClassVar[str]
@@ -92,10 +103,16 @@ class Method(ABC):
     settings_from: ClassVar[str] = ""
     """Where its default settings come from: published ones, or a search on held-out data."""
     Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    search_space: ClassVar[Mapping[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
+    search_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
     """What a search may vary, as section.setting: training.learning_rate, method.strength, …"""
     cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
+    kept: ClassVar[Mapping[str, str]] = {}
+    """Attributes that belong to the state, with their names there ("task/…": only while a task is being learned):
+    tensors, integers, dictionaries of tensors, lists with one such dictionary per task learned, or `Stateful` objects.
+    A class declares only its own; those of its bases are added."""
+    kept_on_cpu: ClassVar[Mapping[str, str]] = {}
+    """The same for what stays on the CPU; the rest is on the method's device."""
 
     def __init__(
         self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
@@ -201,19 +218,50 @@ class Method(ABC):
         """Everything the method keeps, by name; in the middle of a task also what that task needs.
 
         Names of the network's tensors begin with `network/`, those that only the current task needs with `task/`. A
-        subclass adds its own to `super().state()` and takes them back in `load_state`. Kept samples are not in it.
+        subclass declares its own in `kept`, or adds them to `super().state()` and takes them back in `load_state`. Kept
+        samples are not in it.
         """
         counts = [len(classes) for classes in self.classes]
-        return {
+        state = {
             PROGRESS + "classes": torch.tensor(counts, dtype=torch.int32),
             PROGRESS + "tasks": torch.tensor(self.tasks_learned, dtype=torch.int32),
         }
+        for attribute, name in (self._declared("kept") | self._declared("kept_on_cpu")).items():
+            if self.in_task or not name.startswith(TASK):
+                state |= _to_tensors(name, attrgetter(attribute)(self))
+        return state
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""
         counts = state[PROGRESS + "classes"].tolist()
         self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
         self.tasks_learned = int(state[PROGRESS + "tasks"])
+        for kind, device in (("kept", self.device), ("kept_on_cpu", CPU)):
+            for attribute, name in self._declared(kind).items():
+                *path, last = attribute.split(".")
+                holder = attrgetter(".".join(path))(self) if path else self
+                setattr(holder, last, self._restore(getattr(holder, last), name, state, device))
+        self.invalidate()
+
+    def _declared(self, kind: str) -> dict[str, str]:
+        """What the method's class and its bases declare in `kept` or `kept_on_cpu`."""
+        return {key: name for cls in reversed(type(self).__mro__) for key, name in vars(cls).get(kind, {}).items()}
+
+    def _restore(self, old: Any, name: str, state: Mapping[str, Tensor], device: torch.device) -> Any:
+        """The new value of an attribute; a tensor or number that is not in the state keeps its old one."""
+        if isinstance(old, dict):
+            return copy_section(state, name, device)
+        if isinstance(old, list):
+            return [copy_section(state, f"{name}/{task}", device) for task in range(self.tasks_learned)]
+        if isinstance(old, Tensor):
+            return state[name].to(device, copy=True) if name in state else old
+        if isinstance(old, int):
+            return type(old)(int(state.get(name, torch.tensor(old))))
+        old.load(copy_section(state, name, device))
+        return old
+
+    def invalidate(self) -> None:
+        """Discard what was computed from the state, because it has changed."""
 
     def resume_task(self, task: Task, data: Samples) -> None:
         """Continue in the middle of a task, after `load_state`: recreate what depends on the data."""
@@ -252,3 +300,19 @@ class Method(ABC):
     def extra_bytes(self) -> int:
         """Size of what is kept from one task to the next besides the network."""
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
+
+
+def copy_section(state: Mapping[str, Tensor], prefix: str, device: torch.device) -> dict[str, Tensor]:
+    """Copies of the tensors whose names begin with `prefix/`, without it."""
+    return {name: tensor.to(device, copy=True) for name, tensor in section(state, prefix).items()}
+
+
+def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
+    """The value of a declared attribute as part of a state."""
+    if isinstance(value, Tensor):
+        return {name: value}
+    if isinstance(value, int):
+        return {name: torch.tensor(int(value))}
+    if isinstance(value, list):
+        return {key: t for task, own in enumerate(value) for key, t in in_section(f"{name}/{task}", own).items()}
+    return in_section(name, value.tensors() if isinstance(value, Stateful) else value)

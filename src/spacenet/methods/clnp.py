@@ -9,14 +9,11 @@ from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, Method, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
 from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,8 @@ class CLNP(Masked):
     settings_from = "A small search on held-out data; the stream's own training."
     Settings = CLNPSettings
     settings: CLNPSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+    kept_on_cpu: ClassVar = {"taken": "taken"}
+    search_space: ClassVar = Method.search_space | {
         "method.sparsity": Uniform(1e-5, 1e-1, log=True),
         "method.margin": Uniform(0.0, 1.0),
     }
@@ -61,14 +58,9 @@ class CLNP(Masked):
                 cli="Wider layers (--hidden), or more --sparsity or --margin, leave room for more tasks.",
                 python="Wider layers (hidden), or more sparsity or margin, leave room for more tasks.",
             )
-        super().begin_task(task, data)
         if self.tasks_learned:
             self._reinitialize()
-        self._freeze_taken()
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._freeze_taken()
+        super().begin_task(task, data)
 
     def _reinitialize(self) -> None:
         """Initialize the free units as in a new network."""
@@ -82,15 +74,12 @@ class CLNP(Masked):
             for key, value in layer.keys().items():
                 self.params[key].data[~self.taken[layer.name]] = value.initial
 
-    def _freeze_taken(self) -> None:
+    def trainable_masks(self) -> dict[str, Tensor]:
         outputs = torch.arange(self.classes[-1].stop) >= self.classes[-1].start
         free = {name: ~taken for name, taken in self.taken.items()} | {self.blueprint.output.name: outputs}
-        masks = {key: free[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
-        for link in self.blueprint.links:
-            masks[link.name] = free[link.target].view(-1, 1, *(1 for _ in link.kernel))
-        self.freeze_except(masks)
         hidden = [link for link in self.blueprint.links if link.source in self.taken]
         self.penalized = {link.name: free[link.source].to(self.device, torch.float32) for link in hidden}
+        return self.unit_masks(free)
 
     def forward(self, batch: Batch) -> Tensor:
         activities = []
@@ -133,7 +122,6 @@ class CLNP(Masked):
 
     def _measure_activity(self, task: Task) -> dict[str, Tensor]:
         """Mean activation of each hidden unit on the task's data; the largest where several links read a unit.
-
         Relative to the layer's mean, so that one threshold suits all layers."""
         sums: dict[str, Tensor] = {}
 
@@ -168,19 +156,9 @@ class CLNP(Masked):
 
     def layer_usage(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}
-        return [
-            replace(layer, used=taken[layer.name], reserved=taken[layer.name], unused=layer.units - taken[layer.name])
-            if layer.name in taken
-            else layer
-            for layer in super().layer_usage()
-        ]
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section("taken", self.taken)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.taken = {name: state[f"taken/{name}"].to("cpu", copy=True) for name in self.taken}
+        *hidden, output = super().layer_usage()
+        counts = [(layer, taken[layer.name]) for layer in hidden]
+        return [replace(layer, used=n, reserved=n, unused=layer.units - n) for layer, n in counts] + [output]
 
 
 def mean_activity(h: Tensor) -> Tensor:

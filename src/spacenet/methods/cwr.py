@@ -5,8 +5,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
+from spacenet.methods.base import Method, Uniform
 from spacenet.methods.shared.consolidated import ConsolidatedOutputs
 
 
@@ -17,14 +16,11 @@ class CWR(ConsolidatedOutputs):
     strategy = "Architectural"
     reference = "Maltoni, Lomonaco: Continuous learning in single-incremental-task scenarios. Neural Networks, 2019"
     settings_from = "The stream's own training, four epochs on Split Fashion-MNIST; nothing else to choose."
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
-        "training.epochs": Uniform(1, 20, integer=True),
-    }
+    search_space: ClassVar = Method.search_space | {"training.epochs": Uniform(1, 20, integer=True)}
 
-    def trainable_masks(self, task: Task) -> dict[str, Tensor]:
-        outputs = super().trainable_masks(task)
-        if task.index == 0:
+    def trainable_masks(self) -> dict[str, Tensor]:
+        outputs = super().trainable_masks()
+        if not self.tasks_learned:
             return outputs
         return {name: torch.zeros_like(param, dtype=torch.bool) for name, param in self.params.items()} | outputs
 

@@ -2,7 +2,6 @@
 those that it has changed too much."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Annotated, ClassVar
@@ -12,13 +11,10 @@ from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings
+from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.growing import GrowingMethod, crop
-from spacenet.methods.shared.sparsity import connections, find_units, shrink_groups, soft_threshold
+from spacenet.space.blueprint import Blueprint, Params
 from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
@@ -71,6 +67,8 @@ class DEN(GrowingMethod):
     )
     Settings = DENSettings
     settings: DENSettings
+    kept: ClassVar = {"old": "task/old", "phase": "task/phase"}
+    kept_on_cpu: ClassVar = {"selected": "task/selected"}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.001, 0.3, log=True),
         "method.sparsity": Uniform(1e-6, 1e-2, log=True),
@@ -92,30 +90,15 @@ class DEN(GrowingMethod):
     # The phases of a task
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        self.data = data
         names = [name for each in self.blueprint.hidden for name in self.param_names(each.name)]
         self.old = {name: self.params[name].detach().clone() for name in names}
         self.selected = {p.name: torch.zeros(self.width(p.name), dtype=torch.bool) for p in self.blueprint.hidden}
-        self.start_phase(Phase.SELECT if self.tasks_learned else Phase.FIRST)
+        self.phase = Phase.SELECT if self.tasks_learned else Phase.FIRST
+        super().begin_task(task, data)
 
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         self.data = data
-        self.start_phase(self.phase)
-
-    def state(self) -> dict[str, Tensor]:
-        if not self.in_task:
-            return super().state()
-        own = in_section("task/old", self.old) | in_section("task/selected", self.selected)
-        return super().state() | own | {"task/phase": torch.tensor(int(self.phase))}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.old = self.load_section(state, "task/old")
-        saved = section(state, "task/selected")
-        self.selected = {p.name: saved[p.name].to("cpu", copy=True) for p in self.blueprint.hidden if saved}
-        self.phase = Phase(int(state.get("task/phase", Phase.FIRST)))
 
     def epochs(self, planned: int) -> int:
         if self.phase == Phase.FIRST:
@@ -145,7 +128,7 @@ class DEN(GrowingMethod):
         for name, param in self.params.items():
             self.set_param(name, param.data, param.requires_grad)
         self.phase = phase
-        self.freeze_except(self._trainable_masks())
+        self.freeze_others()
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
@@ -153,8 +136,7 @@ class DEN(GrowingMethod):
 
     # What is trained
 
-    def _trainable_masks(self) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: what the phase trains."""
+    def trainable_masks(self) -> dict[str, Tensor]:
         if self.phase == Phase.FIRST:
             return {}
         mine = self._trained_units()
@@ -179,12 +161,10 @@ class DEN(GrowingMethod):
         return units
 
     def step(self, optimizer: Optimizer) -> None:
-        """A gradient step, then a proximal one, which makes penalized weights exactly zero.
-
-        Frozen numbers may change here without effect: they are read from a constant copy.
-        """
-        settings, weights = self.settings, [self.params[link.name] for link in self.blueprint.links]
-        rate = optimizer.rate
+        """A gradient step, then a proximal one, which makes penalized weights exactly zero (frozen ones too, without
+        effect: they are read from a constant copy)."""
+        settings, rate = self.settings, optimizer.rate
+        weights = [self.params[link.name] for link in self.blueprint.links]
         with torch.no_grad():
             if self.phase == Phase.RETRAIN:
                 for weight in weights:
@@ -202,9 +182,8 @@ class DEN(GrowingMethod):
                     weight.copy_(soft_threshold(weight, rate * settings.sparsity))
             if self.phase == Phase.EXPAND:
                 for name, old in self.selected.items():
-                    shrink_groups(
-                        [rows[len(old) :] for rows in self.incoming_weights(name)], rate * settings.group_sparsity
-                    )
+                    new = [rows[len(old) :] for rows in self.incoming_weights(name)]
+                    shrink_groups(new, rate * settings.group_sparsity)
 
     # From one phase to the next
 
@@ -232,31 +211,60 @@ class DEN(GrowingMethod):
 
     def _remove_inactive(self) -> None:
         """Remove the new units that the penalties have deactivated: all their incoming weights are zero."""
-        for name, old in self.selected.items():
+        for layer in self.blueprint.hidden:  # in order: a unit that is removed no longer activates the next layer's
+            name, old = layer.name, self.selected[layer.name]
             active = torch.stack([rows.flatten(1).any(1).cpu() for rows in self.incoming_weights(name)]).any(0)
             active[: len(old)] = True
             self.pick_units(name, active.nonzero().flatten())
 
     def split_drifted(self) -> None:
-        """Split the units that changed too much."""
+        """Split the units that changed too much; the originals are as before the task and stay frozen."""
         drifted = {name: (self._drift(name) > self.settings.split_above).nonzero().flatten() for name in self.selected}
         self.split_units(drifted, self.old)
         for name, which in drifted.items():
-            self.selected[name][which] = False  # the originals are as before the task and stay frozen
+            self.selected[name][which] = False
 
     def _drift(self, layer: str) -> Tensor:
         """The distance of each old unit's incoming weights from their old values."""
-        names = [link.name for link in self.blueprint.links if link.target == layer]
-        squares = [
-            (crop(self.params[name].data, self.old[name]) - self.old[name]).square().flatten(1).sum(1) for name in names
-        ]
-        return torch.stack(squares).sum(0).sqrt().cpu()
+        old = [self.old[link.name] for link in self.blueprint.links if link.target == layer]
+        moved = [crop(new, was) - was for new, was in zip(self.incoming_weights(layer), old, strict=True)]
+        return torch.stack([each.square().flatten(1).sum(1) for each in moved]).sum(0).sqrt().cpu()
 
     def layer_usage(self) -> list[LayerUsage]:
         """Connections are the weights that are not zero."""
-        return [
-            replace(
-                layer, connections=sum(int(connections(weight).sum()) for weight in self.incoming_weights(layer.name))
-            )
-            for layer in super().layer_usage()
-        ]
+        layers = super().layer_usage()
+        count = {each.name: sum(int(connections(w).sum()) for w in self.incoming_weights(each.name)) for each in layers}
+        return [replace(layer, connections=count[layer.name]) for layer in layers]
+
+
+def connections(weight: Tensor) -> Tensor:
+    """Which units are connected by a weight that is not zero, (targets, sources)."""
+    return weight.detach().reshape(*weight.shape[:2], -1).any(2).cpu()
+
+
+def find_units(blueprint: Blueprint, params: Params, outputs: Tensor) -> dict[str, Tensor]:
+    """In each layer, the units that these outputs depend on, directly or through other units."""
+    connected = {link.name: connections(params[link.name]) for link in blueprint.links}
+    found = {link.source: torch.zeros(connected[link.name].shape[1], dtype=torch.bool) for link in blueprint.links}
+    found[blueprint.output.name] = outputs
+    before, now = -1, 0
+    while before < now:  # one backward pass suffices, except for residual streams, which blocks read and write
+        for link in reversed(blueprint.links):
+            found[link.source] |= connected[link.name][found[link.target]].any(0)
+        before, now = now, sum(int(units.sum()) for units in found.values())
+    return found
+
+
+def soft_threshold(weight: Tensor, threshold: float | Tensor) -> Tensor:
+    """The proximal step of the absolute value: weights move towards zero by the threshold."""
+    if isinstance(threshold, Tensor):  # on a GPU, where it may change between replays of a recorded step
+        return weight - weight.clamp(-threshold, threshold)
+    return F.softshrink(weight, threshold)
+
+
+def shrink_groups(parts: list[Tensor], threshold: float | Tensor) -> None:
+    """The proximal step of the group norm, in place: row i of all parts together is one group."""
+    norm = torch.stack([part.flatten(1).square().sum(1) for part in parts]).sum(0).sqrt()
+    factor = (1 - threshold / norm.clamp_min(1e-12)).clamp_min(0.0)
+    for part in parts:
+        part.mul_(factor.view(-1, *(1 for _ in part.shape[1:])))

@@ -9,10 +9,8 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
 from spacenet.utils.seeding import generator
@@ -57,6 +55,7 @@ class DGR(DenseMethod):
     )
     Settings = DGRSettings
     settings: DGRSettings
+    kept: ClassVar = {"epoch": "task/epoch"}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0003, 0.003, log=True),
         "training.epochs": Uniform(2, 20, integer=True),
@@ -84,9 +83,9 @@ class DGR(DenseMethod):
         else:
             self.old = (self.copy_params(), self.vae.copy())
         super().begin_task(task, data)
-        self._prepare(data)
 
-    def _prepare(self, data: Samples) -> None:
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         parts = 1 if self.old is None else 3
         self.noise = torch.zeros(len(data), parts * self.settings.latent, device=self.device)
 
@@ -148,8 +147,6 @@ class DGR(DenseMethod):
         state = super().state()
         if self.vae is not None:
             state |= in_section("generator", self.vae.tensors()) | {"low": self.low, "span": self.span}
-        if self.in_task:
-            state["task/epoch"] = torch.tensor(self.epoch)
         if self.old is not None:
             classifier, old_vae = self.old
             state |= in_section("task/classifier", classifier) | in_section("task/generator", old_vae.tensors())
@@ -162,9 +159,7 @@ class DGR(DenseMethod):
         if params:
             self.low, self.span = (state[name].to(self.device, copy=True) for name in ("low", "span"))
         self.old = (old, VAE(self.load_section(state, "task/generator"))) if old else None
-        self.epoch = int(state.get("task/epoch", 0))
 
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
-        self._prepare(data)
         self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

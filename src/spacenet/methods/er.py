@@ -1,16 +1,13 @@
 """Experience replay (ER): every batch is trained together with as many samples from a small memory."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
 from spacenet.data.augmentation import CropAndFlip
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Samples, Task, Uniform
 from spacenet.methods.shared.exemplars import ExemplarMethod
 from spacenet.utils.seeding import generator
 
@@ -33,6 +30,7 @@ class ER(ExemplarMethod):
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "training.epochs": Uniform(1, 20, integer=True),
     }
+    kept: ClassVar = {"epoch": "task/epoch"}
 
     def setup(self) -> None:
         super().setup()
@@ -46,11 +44,8 @@ class ER(ExemplarMethod):
         """Only the new samples; `forward` adds those of the memory."""
         return task.train
 
-    def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        self._prepare(data)
-
-    def _prepare(self, data: Samples) -> None:
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         self.partners = torch.zeros(len(data), dtype=torch.long, device=self.device)
         self.old = self.memory.samples().to(self.device) if len(self.memory) else None
         # Old samples are augmented where new ones are.
@@ -87,14 +82,6 @@ class ER(ExemplarMethod):
         super().end_task(task)
         self.old = self.augment = None
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | ({"task/epoch": torch.tensor(self.epoch)} if self.in_task else {})
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.epoch = int(state.get("task/epoch", 0))
-
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
-        self._prepare(data)
         self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

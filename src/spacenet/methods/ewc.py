@@ -9,11 +9,8 @@ from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.per_sample import mean_gradients, sample_subset
-from spacenet.methods.shared.quadratic_penalty import ANCHOR, Penalty, QuadraticPenalty, pad_rows
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, mean_gradients, pad_rows, sample_subset
 from spacenet.utils.seeding import generator
 
 
@@ -43,6 +40,7 @@ class EWC(QuadraticPenalty):
     )
     Settings = EWCSettings
     settings: EWCSettings
+    kept: ClassVar = {"penalty.anchor": "anchor"}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0001, 0.01, log=True),
         "method.strength": Uniform(1.0, 1e6, log=True),
@@ -66,20 +64,12 @@ class EWC(QuadraticPenalty):
         rng = generator(self.seed, "fisher", task.index)
         x = sample_subset(task.train, self.settings.fisher_samples, rng).x
         labels = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
-        return mean_gradients(
-            self.blueprint,
-            self.params,
-            x.to(self.device),
-            labels.to(self.device),
-            objective=F.cross_entropy,
-            measure=torch.square,
-        )
+        x, labels = x.to(self.device), labels.to(self.device)
+        return mean_gradients(self.blueprint, self.params, x, labels, F.cross_entropy, measure=torch.square)
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
-        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F.
-
-        Its minimum does not depend on θ and is left out.
-        """
+        """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F;
+        its minimum does not depend on θ and is left out."""
         importance, anchor = self.penalty.importance, self.penalty.anchor
         for name, new in fisher.items():
             param = self.params[name].detach()
@@ -87,10 +77,3 @@ class EWC(QuadraticPenalty):
             part = new / total.clamp_min(torch.finfo(new.dtype).tiny)
             anchor[name] = torch.lerp(anchor[name], param, part) if name in anchor else param.clone()
             importance[name] = total
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | self.penalty.anchor_tensors()
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.penalty.anchor = self.load_section(state, ANCHOR)

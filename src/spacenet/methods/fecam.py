@@ -1,6 +1,5 @@
 """FeCAM: features are learned on the first task and then frozen; each class has its own mean and covariance."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,28 +8,22 @@ from annotated_types import Ge, Gt, Le
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, map_batches
+from spacenet.methods.base import MethodSettings, Task, Uniform, map_batches
 from spacenet.methods.shared.dense import DenseMethod
 
 
 def shrink(covariance: Tensor, diagonal: float, off_diagonal: float) -> Tensor:
     """The covariance plus a multiple of the mean variance on the diagonal and of the mean covariance beside it."""
-    size = len(covariance)
-    variance = covariance.diagonal().mean()
+    size, variance = len(covariance), covariance.diagonal().mean()
     beside = (covariance.sum() - covariance.diagonal().sum()) / max(1, size * (size - 1))
     identity = torch.eye(size, dtype=covariance.dtype)
     return covariance + diagonal * variance * identity + off_diagonal * beside * (1 - identity)
 
 
 def normalize_variances(covariance: Tensor) -> Tensor:
-    """The correlation matrix: with variances of 1, distances to classes of different variance are comparable.
-
-    The covariance of a single sample is 0; its features count as independent.
-    """
-    if not bool(covariance.any()):
+    """The correlation matrix: with variances of 1, distances to classes of different variance are comparable."""
+    if not bool(covariance.any()):  # a single sample; its features count as independent
         return torch.eye(len(covariance), dtype=covariance.dtype)
     deviation = covariance.diagonal().sqrt()
     return covariance / (deviation[:, None] * deviation)
@@ -50,9 +43,8 @@ class FeCAMSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         if self.off_diagonal > self.diagonal:
-            raise SettingsError(
-                f"{self.off_diagonal} is out of range (at most diagonal, {self.diagonal})", setting="off_diagonal"
-            )
+            message = f"{self.off_diagonal} is out of range (at most diagonal, {self.diagonal})"
+            raise SettingsError(message, setting="off_diagonal")
 
 
 class FeCAM(DenseMethod):
@@ -71,8 +63,8 @@ class FeCAM(DenseMethod):
     )
     Settings = FeCAMSettings
     settings: FeCAMSettings
-    search_space: ClassVar = {
-        **DenseMethod.search_space,
+    kept_on_cpu: ClassVar = {"means": "means", "covariances": "covariances"}
+    search_space: ClassVar = DenseMethod.search_space | {
         "training.epochs": Uniform(1, 40, integer=True),
         "method.diagonal": Uniform(1.0, 10.0, log=True),
     }
@@ -101,13 +93,6 @@ class FeCAM(DenseMethod):
         self.covariances = torch.cat([self.covariances, covariances]) if self.tasks_learned else covariances
         super().end_task(task)
 
-    def features(self, x: Tensor) -> Tensor:
-        """The inputs of the classifier: (n, d)."""
-        found: dict[str, Tensor] = {}
-        with torch.no_grad():
-            self.blueprint.forward(self.params, x, found.__setitem__)
-        return found[self.blueprint.classifier.name].flatten(1)
-
     def _transform(self, h: Tensor) -> Tensor:
         return h.clamp_min(0.0) ** self.settings.power
 
@@ -125,10 +110,5 @@ class FeCAM(DenseMethod):
             self._inverse.append(torch.linalg.pinv(mixed, hermitian=True).float().to(self.device))
         return self._inverse
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | {"means": self.means, "covariances": self.covariances}
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.means, self.covariances = state["means"].clone(), state["covariances"].clone()
+    def invalidate(self) -> None:
         self._inverse = []

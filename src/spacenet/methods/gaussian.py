@@ -1,26 +1,18 @@
 """A few Gaussians for each class: the class statistics of spacenet-density without its network."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
+from spacenet.methods.base import Task, Uniform
 from spacenet.methods.density import discriminant
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.methods.shared.class_statistics import (
-    SEED,
-    ClassStatisticsSettings,
-    build_densities,
-    resolve_representation,
-)
-from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
+from spacenet.methods.shared import class_statistics
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
 from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
@@ -37,6 +29,7 @@ class Gaussian(UntrainedMethod):
     settings_from = "As in spacenet-density: searched on held-out training data."
     Settings = GaussianSettings
     settings: GaussianSettings
+    kept_on_cpu: ClassVar = {"densities": "network"}
     search_space: ClassVar = {
         "method.components": Uniform(1, 4, integer=True),
         "method.directions": Uniform(4, 40, integer=True),
@@ -45,10 +38,10 @@ class Gaussian(UntrainedMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = build_densities(self.settings, whiten=False)
+        self.densities = self.settings.build_densities(whiten=False)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
-        self.densities.add(h, y, task.classes, generator(self.seed, SEED, task.index))
+        self.densities.add(h, y, task.classes, generator(self.seed, class_statistics.SEED, task.index))
 
     def compute_params(self) -> dict[str, Tensor]:
         return self.densities.compute_params()
@@ -57,16 +50,10 @@ class Gaussian(UntrainedMethod):
         return discriminant.scores(params, h)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        return self.densities.class_memory(resolve_representation(self.settings.representation, input_shape), 0)
+        kind = class_statistics.resolve_representation(self.settings.representation, input_shape)
+        return self.densities.class_memory(kind, 0)
 
     def truncate(self, directions: int) -> Pack:
         params = self.densities.truncate(directions).compute_params()
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
         return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section("network", self.densities.tensors())
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.densities.load(section(state, "network"))

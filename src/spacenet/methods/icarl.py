@@ -1,6 +1,5 @@
 """iCaRL: representation learning with exemplars and distillation; the nearest mean of exemplars predicts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,20 +8,13 @@ from annotated_types import Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import PREDICT_BATCH, Batch
+from spacenet.methods.base import PREDICT_BATCH, Batch, Method, Samples, Task, Uniform
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
-from spacenet.utils.tensors import in_section
-
-BEFORE = "task/before"
 
 
 def herd(features: Tensor, count: int) -> Tensor:
-    """The samples whose running mean stays closest to the mean of all, in the order of choice (Algorithm 4).
-
-    |μ - (s + f)/k|² is smallest where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
-    """
+    """The samples whose running mean stays closest to the mean of all, in the order of choice (Algorithm 4)."""
+    # |μ - (s + f)/k|² is smallest where 2 f·(kμ - s) - |f|² is largest; s is the sum of those chosen before.
     mean, squares = features.mean(0), features.square().sum(1)
     missing, taken = mean.clone(), torch.zeros_like(squares)
     order = []
@@ -44,10 +36,8 @@ class ICaRLSettings(ExemplarSettings):
 
 
 class ICaRL(ExemplarMethod):
-    """Each class has an output with a sigmoid; the targets of old ones are the network's outputs before the task.
-
-    This trains the features. Prediction compares them with the mean of each class's exemplars.
-    """
+    """Each class has an output with a sigmoid; the targets of old ones are the network's outputs before the task. This
+    trains the features; prediction compares them with the mean of each class's exemplars."""
 
     name = "icarl"
     strategy = "Rehearsal"
@@ -60,8 +50,8 @@ class ICaRL(ExemplarMethod):
     )
     Settings = ICaRLSettings
     settings: ICaRLSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+    kept: ClassVar = {"before": "task/before"}
+    search_space: ClassVar = Method.search_space | {
         "training.epochs": Uniform(2, 20, integer=True),
         "method.temperature": Uniform(1.0, 4.0),
     }
@@ -78,9 +68,9 @@ class ICaRL(ExemplarMethod):
         if self.tasks_learned:
             self.before = self.copy_params()
         super().begin_task(task, data)
-        self._prepare(data)
 
-    def _prepare(self, data: Samples) -> None:
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
         if self.before and not data.augmented:
             self.old_outputs = torch.cat([self._compute_old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
 
@@ -98,18 +88,16 @@ class ICaRL(ExemplarMethod):
         return F.binary_cross_entropy_with_logits(output.float(), target, reduction="sum") / len(output)
 
     def features(self, x: Tensor) -> Tensor:
-        """The input of the classifier, with norm 1."""
-        found: dict[str, Tensor] = {}
-        with torch.no_grad():
-            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
-        return F.normalize(found[self.blueprint.classifier.name].flatten(1))
+        """The inputs of the classifier, with norm 1."""
+        return F.normalize(super().features(x))
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return herd(torch.cat([self.features(part) for part in x.split(PREDICT_BATCH)]), count).cpu()
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        self.before, self.old_outputs, self._means = {}, None, None
+        self.before = {}
+        self.invalidate()
 
     def means(self) -> Tensor:
         """The mean of each class's exemplar features, with norm 1."""
@@ -125,14 +113,5 @@ class ICaRL(ExemplarMethod):
         """The negative distance to each class's mean (Algorithm 1)."""
         return -torch.cdist(self.features(x), self.means())
 
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section(BEFORE, self.before)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.before, self.old_outputs = self.load_section(state, BEFORE), None
-        self._means = None  # computed with the next prediction: the memory may not be restored yet
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._prepare(data)
+    def invalidate(self) -> None:
+        self.old_outputs, self._means = None, None  # means are computed with the next prediction

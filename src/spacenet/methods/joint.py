@@ -1,6 +1,6 @@
 """All data at once: the upper bound."""
 
-from spacenet.data.stream import Samples, Task
+from spacenet.methods.base import Samples, Task
 from spacenet.methods.shared.dense import DenseMethod
 
 

@@ -1,6 +1,5 @@
 """Learning without Forgetting: on the new task's samples, old classes keep the scores that they had before."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,13 +8,8 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, MethodSettings
+from spacenet.methods.base import Batch, Method, MethodSettings, Samples, Task, Uniform
 from spacenet.methods.shared.dense import DenseMethod
-from spacenet.utils.tensors import in_section
-
-OLD = "task/old"
 
 
 @dataclass(frozen=True)
@@ -43,8 +37,8 @@ class LwF(DenseMethod):
     settings_from = "Temperature as published; strength and learning rate from a small search on held-out data."
     Settings = LwFSettings
     settings: LwFSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
+    kept: ClassVar = {"old": "task/old"}
+    search_space: ClassVar = Method.search_space | {
         "method.strength": Uniform(0.1, 10.0, log=True),
         "method.temperature": Uniform(1.0, 5.0),
     }
@@ -77,10 +71,3 @@ class LwF(DenseMethod):
     def end_task(self, task: Task) -> None:
         self.old = {}
         super().end_task(task)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section(OLD, self.old)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.old = self.load_section(state, OLD)

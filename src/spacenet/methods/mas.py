@@ -1,6 +1,5 @@
 """Memory Aware Synapses: weights that the outputs are sensitive to stay near their old values."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -8,13 +7,9 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.per_sample import mean_gradients, sample_subset
-from spacenet.methods.shared.quadratic_penalty import ANCHOR, Penalty, QuadraticPenalty
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
+from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, mean_gradients, sample_subset
 from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,7 @@ class MAS(QuadraticPenalty):
     settings_from = "Hsu et al. 2018; their four epochs on Split Fashion-MNIST too."
     Settings = MASSettings
     settings: MASSettings
+    kept: ClassVar = {"penalty.anchor": "task/anchor"}
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0001, 0.01, log=True),
         "method.strength": Uniform(0.001, 100.0, log=True),
@@ -65,17 +61,5 @@ class MAS(QuadraticPenalty):
         rng = generator(self.seed, "sensitivity", task.index)
         some = sample_subset(task.train, self.settings.importance_samples, rng).to(self.device)
         return mean_gradients(
-            self.blueprint,
-            self.params,
-            some.x,
-            some.y,
-            objective=lambda output, _: output.square().sum(),
-            measure=torch.abs,
+            self.blueprint, self.params, some.x, some.y, lambda output, _: output.square().sum(), measure=torch.abs
         )
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | (in_section("task", self.penalty.anchor_tensors()) if self.in_task else {})
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.penalty.anchor = self.load_section(state, "task/" + ANCHOR)

@@ -1,7 +1,6 @@
 """PackNet: packs several tasks into one network by pruning."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,14 +8,11 @@ import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 
-from spacenet.config.ranges import Range, Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
+from spacenet.methods.shared.task_models import PerTaskBatchNorm
 from spacenet.space.blueprint import Params
 from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.tensors import in_section
 
 FREE = 255
 
@@ -44,7 +40,8 @@ class PackNet(PerTaskBatchNorm):
     settings_from = "As published; the stream's own training."
     Settings = PackNetSettings
     settings: PackNetSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    kept: ClassVar = {"owner": "owner"}
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "method.prune": Uniform(0.4, 0.9),
         "method.retrain_epochs": Uniform(0.25, 1.0),
@@ -52,9 +49,8 @@ class PackNet(PerTaskBatchNorm):
 
     def setup(self) -> None:
         super().setup()
-        self.owner = {
-            link.name: torch.full_like(self.params[link.name], FREE, dtype=torch.uint8) for link in self.inner_links()
-        }
+        weights = {link.name: self.params[link.name] for link in self.inner_links()}
+        self.owner = {name: torch.full_like(weight, FREE, dtype=torch.uint8) for name, weight in weights.items()}
         """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
         self.planned = 0
 
@@ -65,16 +61,10 @@ class PackNet(PerTaskBatchNorm):
         for owner in self.owner.values():
             owner[owner == FREE] = task.index
         super().begin_task(task, data)
-        self.freeze_others()
 
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.freeze_others()
-
-    def freeze_others(self) -> None:
-        """Train only the task's own weights and, in the first task, the biases."""
-        own = {name: owner == self.tasks_learned for name, owner in self.owner.items()}
-        self.freeze_except(own | self.unit_masks() | self.task_output_masks())
+    def trainable_masks(self) -> dict[str, Tensor]:
+        """The task's own weights and outputs and, in the first task, the biases."""
+        return {name: owner == self.tasks_learned for name, owner in self.owner.items()} | super().trainable_masks()
 
     def epochs(self, planned: int) -> int:
         self.planned = planned
@@ -99,11 +89,3 @@ class PackNet(PerTaskBatchNorm):
         if task == self.tasks_learned:  # all other weights are zero
             return dict(params)
         return {**params, **{name: params[name] * (owner <= task) for name, owner in self.owner.items()}}
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | in_section("owner", self.owner)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        loaded = self.load_section(state, "owner")
-        self.owner = {name: loaded[name] for name in self.owner}

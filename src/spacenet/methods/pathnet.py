@@ -8,12 +8,10 @@ import torch
 from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
-from spacenet.config.ranges import Choice, Range, Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings
-from spacenet.methods.shared.subnetworks import Subnetworks
-from spacenet.space.blueprint import BATCH_STATS, Params
+from spacenet.methods.base import Batch, Choice, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.shared.task_models import Subnetworks
+from spacenet.space.blueprint import BATCH_STATS, Blueprint, Params
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 
@@ -55,12 +53,13 @@ class PathNet(Subnetworks):
     settings_from = "Modules as published for MNIST; population and refining chosen here; the stream's own training."
     Settings = PathNetSettings
     settings: PathNetSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "method.active": Uniform(2, 6, integer=True),
         "method.population": Choice((4, 8, 16)),
     }
     cuda_graph_safe = False  # paths differ in width
+    kept_on_cpu: ClassVar = {"population": "task/population", "best": "task/best"}
 
     def setup(self) -> None:
         super().setup()
@@ -79,29 +78,23 @@ class PathNet(Subnetworks):
     # How paths evolve
 
     def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
         genes = (self.settings.population, len(self.limits), self.settings.active)
         drawn = torch.rand(*genes, generator=generator(self.seed, "paths", task.index))
         self.population = (drawn * self.limits).to(torch.uint8)
         self.best = self.population[0]
-        self._prepare()
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Train what is in no earlier task's path."""
-        self.freeze_except({name: ~used for name, used in self.used().items()} | self.task_output_masks())
         self._set_turns([self.best])
+        super().begin_task(task, data)
+
+    def trainable_masks(self) -> dict[str, Tensor]:
+        """What is in no earlier task's path, and the task's outputs."""
+        return {name: ~used for name, used in self.used().items()} | self.task_output_masks()
 
     def epochs(self, planned: int) -> int:
         self.planned = planned
         return planned + round(self.settings.refine_epochs * planned)
 
     def begin_epoch(self, epoch: int) -> None:
-        evolves = epoch < self.planned
-        self._set_turns(list(self.population) if evolves else [self.best])
+        self._set_turns(list(self.population) if epoch < self.planned else [self.best])
 
     def _set_turns(self, paths: list[Tensor]) -> None:
         self.turns, self.turn = [self.units_of(path) for path in paths], 0
@@ -125,9 +118,8 @@ class PathNet(Subnetworks):
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
         self.best = self.population[fitness.argmax()].clone()
-        self.population = next_generation(
-            self.population, fitness, self.limits, generator(self.seed, "evolve", self.tasks_learned, epoch)
-        )
+        rng = generator(self.seed, "evolve", self.tasks_learned, epoch)
+        self.population = next_generation(self.population, fitness, self.limits, rng)
         if last:  # batch norm is recalibrated for the best path
             self._set_turns([self.best])
 
@@ -157,24 +149,15 @@ class PathNet(Subnetworks):
     def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
         """The path as a smaller network, without the units outside of it."""
         units = self.units_of(self.paths[task]) if task < self.tasks_learned else self.turns[self.turn]
-        part = dict(params)
-        for link in self.blueprint.links:
-            for axis, end in enumerate((link.target, link.source)):
-                if end in units:
-                    part[link.name] = part[link.name].index_select(axis, units[end])
-        for layer in self.blueprint.hidden:
-            for key in (*layer.keys(), layer.name + BATCH_STATS):
-                if key in part and len(part[key]):
-                    part[key] = part[key].index_select(0, units[layer.name])
-        return part
+        return cut(self.blueprint, params, units)
 
     def forward(self, batch: Batch) -> Tensor:
-        model = self.task_params({**self.effective_params(), **self.uses_batch_stats}, self.tasks_learned)
+        units = self.turns[self.turn]
+        model = self.task_params(self.tasks_learned) | cut(self.blueprint, self.uses_batch_stats, units)
         output = self.blueprint.forward(model, batch.x)
         for layer in self.blueprint.hidden:  # batch norm updated a copy of the path's statistics
-            for key, value in layer.keys().items():
-                if not value.trained:
-                    self.params[key].data.index_copy_(0, self.turns[self.turn][layer.name], model[key])
+            for key in (key for key, value in layer.keys().items() if not value.trained):
+                self.params[key].data.index_copy_(0, units[layer.name], model[key])
         return output
 
     def end_task(self, task: Task) -> None:
@@ -189,25 +172,33 @@ class PathNet(Subnetworks):
         for name in self.output_names():
             self.set_param(name, learned[name].data)
 
-    # Saving and loading
-
     def state(self) -> dict[str, Tensor]:
-        state = super().state() | ({"paths": torch.stack(self.paths)} if self.paths else {})
-        return state | ({"task/population": self.population, "task/best": self.best} if self.in_task else {})
+        return super().state() | ({"paths": torch.stack(self.paths)} if self.paths else {})
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
         self.paths = list(state["paths"].clone()) if self.tasks_learned else []
         if self.in_task:
-            self.population, self.best = state["task/population"].clone(), state["task/best"].clone()
             self._set_turns([self.best])
+
+
+def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
+    """These parameters with only the given units of each hidden layer."""
+    part = dict(params)
+    for link in blueprint.links:
+        for axis, end in enumerate((link.target, link.source)):
+            if end in units and link.name in part:
+                part[link.name] = part[link.name].index_select(axis, units[end])
+    for layer in blueprint.hidden:
+        for key in (*layer.keys(), layer.name + BATCH_STATS):
+            if key in part and len(part[key]):
+                part[key] = part[key].index_select(0, units[layer.name])
+    return part
 
 
 def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:
     """Compare paths in pairs and replace the less fit one by a mutated copy of the other (in a draw, the second).
-
-    Each of a path's n numbers changes with a probability of 1/n, by -2 to 2, modulo the number of modules.
-    """
+    Each of a path's n numbers changes with a probability of 1/n, by -2 to 2, modulo the number of modules."""
     population = population.clone()
     order = torch.randperm(len(population), generator=rng).tolist()
     for pair in zip(order[::2], order[1::2], strict=False):

@@ -8,12 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacenet.config.ranges import Range, Uniform
-from spacenet.data.stream import Samples, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
-from spacenet.methods.shared.subnetworks import PerTaskBatchNorm
-from spacenet.space.blueprint import Params
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, copy_section
+from spacenet.methods.shared.task_models import PerTaskBatchNorm
+from spacenet.space.blueprint import CPU, Params
 from spacenet.utils.tensors import in_section, section
 
 
@@ -29,10 +27,8 @@ class PiggybackSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         if not self.initial > self.threshold:
-            raise SettingsError(
-                f"{self.initial} is not above the threshold {self.threshold}: no weight would be used",
-                setting="initial",
-            )
+            message = f"{self.initial} is not above the threshold {self.threshold}: no weight would be used"
+            raise SettingsError(message, setting="initial")
 
 
 class Piggyback(PerTaskBatchNorm):
@@ -51,7 +47,7 @@ class Piggyback(PerTaskBatchNorm):
     settings_from = "As published except for the learning rate, which is ten times larger: better on held-out data."
     Settings = PiggybackSettings
     settings: PiggybackSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.00003, 0.003, log=True),
         "method.initial": Uniform(0.006, 0.03, log=True),
     }
@@ -68,14 +64,6 @@ class Piggyback(PerTaskBatchNorm):
         names = [link.name for link in self.inner_links()] if self.tasks_learned else []
         scores = {name: torch.full_like(self.params[name], self.settings.initial) for name in names}
         self.mask_scores = {name: nn.Parameter(score) for name, score in scores.items()}
-        self._freeze_backbone()
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._freeze_backbone()
-
-    def _freeze_backbone(self) -> None:
-        self.freeze_except(self.unit_masks() | self.task_output_masks())
 
     def parameters(self) -> list[nn.Parameter]:
         """The backbone's weights get no gradient while masks are learned, so the optimizer skips them."""
@@ -109,10 +97,7 @@ class Piggyback(PerTaskBatchNorm):
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
         names, scores = [link.name for link in self.inner_links()], section(state, "task/scores")
-        self.masks = [
-            {name: state[f"mask/{task}/{name}"].to("cpu", copy=True) for name in names}
-            for task in range(1, self.tasks_learned)
-        ]
+        self.masks = [copy_section(state, f"mask/{task}", CPU) for task in range(1, self.tasks_learned)]
         # In the order of the links: an optimizer's state refers to parameters by their position.
         self.mask_scores = {n: nn.Parameter(scores[n].to(self.device, copy=True)) for n in names if n in scores}
 

@@ -7,9 +7,7 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.config.ranges import Choice, Uniform
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import LayerUsage, MethodSettings
+from spacenet.methods.base import Choice, LayerUsage, Method, MethodSettings, Samples, Task
 from spacenet.methods.shared.growing import GrowingMethod
 from spacenet.space.blueprint import Link, Params
 
@@ -40,10 +38,7 @@ Networks. arXiv:1606.04671, 2016"
     )
     Settings = PNNSettings
     settings: PNNSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
-        "method.column": Choice((0.1, 0.2, 0.5, 1.0)),
-    }
+    search_space: ClassVar = Method.search_space | {"method.column": Choice((0.1, 0.2, 0.5, 1.0))}
 
     def setup(self) -> None:
         whole, share = self.blueprint, self.settings.column
@@ -55,20 +50,15 @@ Networks. arXiv:1606.04671, 2016"
         for layer in self.blueprint.hidden if self.tasks_learned else ():
             self.add_units(layer.name, layer.size, f"column of {layer.name}")
         super().begin_task(task, data)
+
+    def add_outputs(self, count: int) -> None:
+        super().add_outputs(count)
         for link in self.blueprint.links:
             self.params[link.name].data[~self._connected(link)] = 0.0
-        self._freeze_columns()
 
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self._freeze_columns()
-
-    def _freeze_columns(self) -> None:
-        newest = {p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers}
-        trainable = {key: newest[p.name] for p in self.blueprint.layers for key in p.keys()}
-        for link in self.blueprint.links:
-            trainable[link.name] = newest[link.target].view(-1, 1, *(1 for _ in link.kernel))
-        self.freeze_except(trainable)
+    def trainable_masks(self) -> dict[str, Tensor]:
+        """The newest column."""
+        return self.unit_masks({p.name: self._columns(p.name) == self.tasks_learned for p in self.blueprint.layers})
 
     def _columns(self, layer: str) -> Tensor:
         """The column of each unit; −1 for inputs, which all columns read."""

@@ -1,6 +1,5 @@
 """Streaming LDA: a mean for each class, and one covariance matrix that all classes share and update."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -8,11 +7,9 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.config.ranges import Uniform
-from spacenet.data.stream import Task
-from spacenet.methods.shared.untrained import UntrainedMethod, UntrainedSettings
+from spacenet.methods.base import Task, Uniform
+from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import in_section
 
 
 @dataclass(frozen=True)
@@ -25,9 +22,7 @@ class SLDASettings(UntrainedSettings):
 
 class SLDA(UntrainedMethod):
     """Linear discriminants from the classes' means and their common covariance, the same as from all data at once.
-
-    Published on features of a network pretrained on other data; here there is none. Keeps no samples.
-    """
+    Published on features of a network pretrained on other data; here there is none. Keeps no samples."""
 
     name = "slda"
     reference = (
@@ -36,6 +31,7 @@ class SLDA(UntrainedMethod):
     settings_from = "As published; on held-out training data others were no better, on edges as on inputs."
     Settings = SLDASettings
     settings: SLDASettings
+    kept_on_cpu: ClassVar = {name: f"network/{name}" for name in ("samples", "means", "covariance")}
     search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
 
     def setup(self) -> None:
@@ -65,12 +61,3 @@ class SLDA(UntrainedMethod):
 
     def scores(self, params: Params, h: Tensor) -> Tensor:
         return (h - params["middle"]) @ params["weight"].T + params["constant"]
-
-    def state(self) -> dict[str, Tensor]:
-        kept = {"means": self.means, "covariance": self.covariance, "samples": torch.tensor(self.samples)}
-        return super().state() | in_section("network", kept)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.samples = int(state["network/samples"])
-        self.means, self.covariance = state["network/means"].clone(), state["network/covariance"].clone()

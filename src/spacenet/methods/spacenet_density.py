@@ -14,24 +14,13 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.config.ranges import Range, Uniform
-from spacenet.data.stream import Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import map_batches
+from spacenet.methods.base import Task, Uniform, map_batches
 from spacenet.methods.density import discriminant
-from spacenet.methods.density.combination import combine
 from spacenet.methods.density.densities import ClassMemory, Densities
-from spacenet.methods.shared.class_statistics import (
-    FIXED,
-    SEED,
-    ClassStatisticsSettings,
-    Representation,
-    build_densities,
-    extract_features,
-    resolve_representation,
-)
-from spacenet.methods.shared.sparse import AdaptiveMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared import class_statistics
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
+from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack, pack
 from spacenet.space.view import as_of, check_unit_values, unit_values
@@ -54,10 +43,8 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     def validate(self) -> None:
         super().validate()
         if self.balance != "none":
-            raise SettingsError(
-                "class densities, not scores, decide between tasks in spacenet-density; it must be none",
-                setting="balance",
-            )
+            message = "class densities, not scores, decide between tasks in spacenet-density; it must be none"
+            raise SettingsError(message, setting="balance")
 
 
 class SpaceNetDensity(AdaptiveMethod):
@@ -68,7 +55,8 @@ class SpaceNetDensity(AdaptiveMethod):
     settings_from = "Searched on held-out training data."
     Settings = DensitySettings
     settings: DensitySettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    kept_on_cpu: ClassVar = {"densities": "density", "first_units": "view"}
+    search_space: ClassVar = {
         "method.shrinkage": Uniform(0.2, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
         "method.sharpness": Uniform(0.02, 1.0, log=True),
@@ -77,7 +65,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = build_densities(self.settings, whiten=self._uses_features())
+        self.densities = self.settings.build_densities(whiten=self._uses_features())
         self.first_units: dict[str, Tensor] = {}
         """The parameters of the network's units after the first task, where features are used."""
         self._first_pack: Pack | None = None
@@ -92,14 +80,15 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         """What class statistics are computed on, for samples of this shape."""
-        return "features" if self._uses_features() else resolve_representation(self.settings.representation, shape)
+        kind: Representation = "features" if self._uses_features() else self.settings.representation
+        return class_statistics.resolve_representation(kind, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         if self._uses_features() and not self.first_units:
             self.first_units = unit_values(self.ledger)
         h = map_batches(self.represent, task.train.x, self.device)
-        rng = generator(self.seed, SEED, task.index)
+        rng = generator(self.seed, class_statistics.SEED, task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
     def represent(self, x: Tensor) -> Tensor:
@@ -109,8 +98,8 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _represent(self, first_params: Params, x: Tensor) -> Tensor:
         if self._uses_features():
-            return extract_features(self.blueprint, self.blueprint.forward, first_params, x)
-        return FIXED[self._representation(tuple(x.shape[1:]))](x)
+            return class_statistics.extract_features(self.blueprint, self.blueprint.forward, first_params, x)
+        return class_statistics.FIXED[self._representation(tuple(x.shape[1:]))](x)
 
     def _first_params(self) -> Params:
         """The parameters of the network after the first task, where features are used."""
@@ -139,7 +128,7 @@ class SpaceNetDensity(AdaptiveMethod):
             h = self._represent(section(params, "view") if self.first_units else {}, x)
             fit = discriminant.scores(section(params, "density"), h)
             scores = network.forward(section(params, "network"), x) if uses_network else None
-            return combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
+            return discriminant.combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
 
         return Pack(forward, params)
 
@@ -147,14 +136,8 @@ class SpaceNetDensity(AdaptiveMethod):
         units = sum(tensor.nbytes for tensor in self.first_units.values())
         return self.densities.class_memory(self._representation(input_shape), units)
 
-    def state(self) -> dict[str, Tensor]:
-        kept = in_section("density", self.densities.tensors()) | in_section("view", self.first_units)
-        return super().state() | kept
-
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.densities.load(section(state, "density"))
-        self.first_units = {name: tensor.clone() for name, tensor in section(state, "view").items()}
         self._first_pack = None
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:

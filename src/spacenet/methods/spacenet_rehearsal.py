@@ -3,17 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
+from spacenet.methods.base import Samples, Task
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
-from spacenet.methods.shared.sparse import AdaptiveMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 
@@ -40,6 +39,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
     strategy = "Rehearsal"
     Settings = RehearsalSettings
     settings: RehearsalSettings
+    kept_on_cpu: ClassVar = {"densities": "density"}
     keeps_classifiers = True
 
     @property
@@ -48,10 +48,8 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        # Only samples are drawn; the shrinkage has no effect on that.
-        self.densities = Densities(
-            self.settings.replay_components, self.settings.replay_directions, shrinkage=1.0, whiten=False
-        )
+        size = self.settings.replay_components, self.settings.replay_directions
+        self.densities = Densities(*size, shrinkage=1.0, whiten=False)  # no shrinkage affects the drawn samples
         self.low = self.span = torch.zeros(0)
         """The minimum of each input in the first task, and the largest distance from it. Generated samples are clipped
         to these bounds: noise on a constant background would make it easy to tell them from real samples."""
@@ -77,10 +75,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
         self.densities.add(x, task.train.y.cpu(), task.classes, rng)
 
     def state(self) -> dict[str, Tensor]:
-        if not len(self.densities):
-            return super().state()
-        replayed = in_section("density", self.densities.tensors())
-        return super().state() | replayed | {"low": self.low, "span": self.span}
+        return super().state() | ({"low": self.low, "span": self.span} if len(self.densities) else {})
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
@@ -97,6 +92,5 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.densities.load(section(state, "density"))
         if len(self.densities):
             self.low, self.span = state["low"].clone(), state["span"].clone()

@@ -2,7 +2,7 @@
 
 import torch
 
-from spacenet.methods.density.clusters import find_clusters
+from spacenet.methods.density.statistics import find_clusters
 
 
 def test_heaps_are_found() -> None:

@@ -5,11 +5,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from spacenet.methods.shared.path_integral import PathIntegral
-from spacenet.methods.shared.per_sample import mean_gradients
-from spacenet.methods.shared.quadratic_penalty import Penalty, pad_rows
+from spacenet.methods.shared.quadratic_penalty import PathIntegral, Penalty, mean_gradients, pad_rows
 from spacenet.nets.mlp import build_mlp
-from spacenet.space.blueprint import CPU
 from tests.nets.test_convolutions import tiny_cnn
 
 
@@ -57,12 +54,6 @@ def test_new_outputs_have_no_importance_and_old_ones_are_held_where_they_are() -
     assert pad_rows(torch.ones(1, 3), torch.empty(2, 3)).tolist() == [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
 
 
-def test_importance_and_anchors_have_names_of_their_own() -> None:
-    made = penalty()
-    assert {name: tensor.tolist() for name, tensor in made.importance_tensors().items()} == {"importance/a": [1.0, 2.0]}
-    assert {name: tensor.tolist() for name, tensor in made.anchor_tensors().items()} == {"anchor/a": [0.0, 1.0]}
-
-
 def test_the_path_integral_adds_up_gradient_times_step() -> None:
     value, path = nn.Parameter(torch.tensor([1.0, 1.0])), PathIntegral()
     path.begin({"a": value})
@@ -76,9 +67,6 @@ def test_the_path_integral_adds_up_gradient_times_step() -> None:
     assert path.decrease["a"].tolist() == [2 * 0.5 + 4 * 0.25, 1 * 0.25 - 3 * 0.25]
     importance = path.importance({"a": value}, damping=0.1)["a"]
     torch.testing.assert_close(importance, torch.tensor([2.0 / (0.75**2 + 0.1), -0.5 / (0.5**2 + 0.1)]))
-    again = PathIntegral()
-    again.load(path.tensors(), CPU)
-    assert torch.equal(again.importance({"a": value}, 0.1)["a"], importance)
 
 
 def test_gradients_are_measured_sample_by_sample() -> None:

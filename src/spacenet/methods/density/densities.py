@@ -59,8 +59,7 @@ class Densities:
         """Draw features of `each` samples per class, one class after the other: (classes · each, d)."""
         assert self.scaling is not None, "there are no classes yet"
         assert self.classes is not None
-        drawn = [one.sample(each, rng) for one in self.classes.split()]
-        return self.scaling.unscale(torch.cat(drawn))
+        return self.scaling.unscale(torch.cat([one.sample(each, rng) for one in self.classes.split()]))
 
     def compute_params(self) -> dict[str, Tensor]:
         """What `discriminant.scores` computes with."""
@@ -72,15 +71,12 @@ class Densities:
         """Everything that is kept, by name."""
         if self.scaling is None or self.classes is None:
             return {}
-        return {
-            **in_section("scaling", self.scaling.tensors()),
-            **in_section("classes", self.classes.tensors()),
-        }
+        return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `tensors` returned."""
-        self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
-        self.classes = ClassStatistics.load(section(tensors, "classes")) if tensors else None
+        self.scaling = Scaling(**section(tensors, "scaling")) if tensors else None
+        self.classes = ClassStatistics(**section(tensors, "classes")) if tensors else None
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
         """Raise `ValueError` if `tensors` cannot have returned this for this number of classes and features."""

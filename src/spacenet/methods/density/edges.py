@@ -26,9 +26,8 @@ SMALLEST = 4
 CHUNK = 64
 """Images at a time. This many fit into the processor's cache; thousands take several times as long."""
 TINY = 1e-12
-ANGLES = 2 * math.pi / DIRECTIONS * torch.arange(DIRECTIONS // 2).view(-1, 1, 1, 1, 1, 1) + torch.tensor(
-    [0.0, math.pi]
-).view(-1, 1, 1, 1, 1)
+OPPOSITE = torch.tensor([0.0, math.pi]).view(-1, 1, 1, 1, 1)
+ANGLES = 2 * math.pi / DIRECTIONS * torch.arange(DIRECTIONS // 2).view(-1, 1, 1, 1, 1, 1) + OPPOSITE
 """Of each direction and its opposite, (4, 2, 1, 1, 1, 1)."""
 COSINES, SINES = ANGLES.cos(), ANGLES.sin()
 

@@ -58,10 +58,6 @@ class Scaling:
     def tensors(self) -> dict[str, Tensor]:
         return {"mean": self.mean, "factor": self.factor}
 
-    @classmethod
-    def load(cls, tensors: Mapping[str, Tensor]) -> "Scaling":
-        return cls(tensors["mean"].clone(), tensors["factor"].clone())
-
     @staticmethod
     def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
         """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""

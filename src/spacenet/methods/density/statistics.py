@@ -6,13 +6,16 @@ from dataclasses import dataclass, fields
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
-from spacenet.methods.density.clusters import find_clusters
 from spacenet.utils.tensors import check_finite, check_shapes
 
 WHAT = "the class statistics"
 OVERSAMPLING, ROUNDS = 8, 2
 """Extra directions and iterations of the randomized search."""
+CLUSTER_ROUNDS, CLUSTER_SAMPLES = 10, 1000
+"""Iterations of k-means, and from how many samples centers are computed at most; the others join the nearest one."""
+TINY = 1e-12
 WIDE = 16
 """Matrix products are fastest when the number of columns is a multiple of this."""
 
@@ -40,17 +43,14 @@ class ClassStatistics:
     @classmethod
     def concat(cls, classes: "ClassStatistics | None", new: Sequence["ClassStatistics"]) -> "ClassStatistics":
         """Stack the statistics of new classes behind those of several classes."""
-        before = [classes] if classes is not None else []
-        stacked = [{name: part[None] for name, part in each.tensors().items()} for each in new]
-        parts = [*(each.tensors() for each in before), *stacked]
+        parts = [{name: part[None] for name, part in each.tensors().items()} for each in new]
+        parts = parts if classes is None else [classes.tensors(), *parts]
         return cls(**{field.name: torch.cat([part[field.name] for part in parts]) for field in fields(cls)})
 
     def split(self) -> list["ClassStatistics"]:
         """The statistics of each class: the inverse of `concat`."""
-        return [
-            ClassStatistics(**{name: part[number] for name, part in self.tensors().items()})
-            for number in range(len(self.weight))
-        ]
+        parts = self.tensors().items()
+        return [ClassStatistics(**{name: part[number] for name, part in parts}) for number in range(len(self.weight))]
 
     def truncate(self, directions: int) -> "ClassStatistics":
         """The same with only the first directions, those of largest variance; the others' variance goes to `rest`."""
@@ -65,21 +65,13 @@ class ClassStatistics:
         """Everything that is kept, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    @classmethod
-    def load(cls, tensors: Mapping[str, Tensor]) -> "ClassStatistics":
-        """Restore what `tensors` returned."""
-        return cls(**{field.name: tensors[field.name].clone() for field in fields(cls)})
-
     @staticmethod
     def check(tensors: Mapping[str, Tensor], classes: int, components: int, directions: int, dimensions: int) -> None:
         """Raise `ValueError` if these are not the stacked statistics of this number of classes."""
         each = (classes, components)
-        shapes: dict[str, tuple[int, ...]] = {
-            "weight": each,
-            "mean": (*each, dimensions),
-            "variance": (*each, directions),
-        }
-        check_shapes(tensors, {**shapes, "direction": (*each, directions, dimensions), "rest": each}, WHAT)
+        inner = {"mean": (dimensions,), "variance": (directions,), "direction": (directions, dimensions)}
+        shapes = {name: (*each, *inner.get(name, ())) for name in ("weight", *inner, "rest")}
+        check_shapes(tensors, shapes, WHAT)
         check_finite(tensors, {"mean": -math.inf, "variance": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
         weight = tensors["weight"]
         if not bool((weight <= 0).all() & (weight[:, 0] > -math.inf).all()):
@@ -95,8 +87,7 @@ class ClassStatistics:
 
 def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The mean, the variances and directions of the leading ones, and the mean variance in all others."""
-    count, dimensions = z.shape
-    mean = z.mean(0)
+    (count, dimensions), mean = z.shape, z.mean(0)
     centered = z - mean
     total = torch.linalg.vector_norm(centered).square() / count
     found = min(directions, count - 1, dimensions)
@@ -129,3 +120,37 @@ def _leading_directions(centered: Tensor, count: int, rng: Generator) -> tuple[T
 def count_floats(components: int, directions: int, dimensions: int) -> int:
     """How many numbers the statistics of one class consist of."""
     return components * (2 + directions + dimensions * (directions + 1))
+
+
+def find_clusters(z: Tensor, count: int, rng: Generator) -> Tensor:
+    """k-means: the cluster number of each sample of (n, d), from 0 up without gaps; at most `count` clusters."""
+    count = min(count, len(z))
+    if count < 2:
+        return torch.zeros(len(z), dtype=torch.long)
+    some = z[torch.randperm(len(z), generator=rng)[:CLUSTER_SAMPLES]]
+    center = _initial_centers(some, count, rng)
+    for _ in range(CLUSTER_ROUNDS):
+        member = F.one_hot(_nearest(some, center), count).to(z.dtype)
+        size = member.sum(0)[:, None]
+        # A cluster without samples keeps its center.
+        center = torch.where(size > 0, member.T @ some / size.clamp_min(1), center)
+    numbers: Tensor = _nearest(z, center).unique(return_inverse=True)[1]
+    return numbers
+
+
+def _initial_centers(z: Tensor, count: int, rng: Generator) -> Tensor:
+    """k-means++: each center is drawn with a probability proportional to its squared distance from those before.
+
+    Arthur, Vassilvitskii: k-means++: The Advantages of Careful Seeding. SODA, 2007.
+    """
+    chosen = [z[0]]
+    distance = (z - z[0]).square().sum(1)
+    for _ in range(1, count):
+        more = z[torch.multinomial(distance + TINY, 1, generator=rng)[0]]
+        distance = torch.minimum(distance, (z - more).square().sum(1))
+        chosen.append(more)
+    return torch.stack(chosen)
+
+
+def _nearest(z: Tensor, center: Tensor) -> Tensor:
+    return (z @ center.T * 2 - center.square().sum(1)).argmax(1)

@@ -40,17 +40,14 @@ class Balance:
         self.std = torch.cat([self.std, right.std(correction=0).float()[None]])
 
     def apply(self, predictor: Pack, classifier: Tensor, tasks: Sequence[range]) -> Pack:
-        """The same prediction with the tasks' scores balanced.
-
-        classifier  the weights into the outputs, (outputs, …)
-        tasks       the classes of each task learned
-        """
+        """The same prediction with balanced scores, given the weights into the outputs and the tasks' classes."""
         if self.kind == "none" or not tasks:
             return predictor
-        scale, shift = (
-            _per_output(each, tasks, len(classifier), default).to(classifier.device)
-            for each, default in zip(self._scale_and_shift(classifier, tasks), (1.0, 0.0), strict=True)
-        )
+        outputs = torch.ones(len(classifier)), torch.zeros(len(classifier))
+        for each, values in zip(outputs, self._scale_and_shift(classifier, tasks), strict=True):
+            for classes, value in zip(tasks, values.tolist(), strict=True):
+                each[classes.start : classes.stop] = value
+        scale, shift = (each.to(classifier.device) for each in outputs)
 
         def forward(params: Params, x: Tensor) -> Tensor:
             return predictor.forward(params, x) * params[SCALE] + params[SHIFT]
@@ -63,8 +60,7 @@ class Balance:
             norms = classifier.cpu().double().flatten(1).norm(dim=1)
             scale = _factor_to_mean(torch.stack([norms[classes.start : classes.stop].mean() for classes in tasks]))
             return scale, torch.zeros(len(tasks))
-        mean = self.mean.double()
-        scale = _factor_to_mean(self.std.double())
+        mean, scale = self.mean.double(), _factor_to_mean(self.std.double())
         return scale, mean.mean() - mean * scale
 
     def tensors(self) -> dict[str, Tensor]:
@@ -88,11 +84,3 @@ def _factor_to_mean(size: Tensor) -> Tensor:
     meaningful = size > MINIMUM
     mean = size[meaningful].mean()
     return torch.where(meaningful, mean / size, 1.0)
-
-
-def _per_output(each: Tensor, tasks: Sequence[range], outputs: int, default: float) -> Tensor:
-    """The number of its task for each output; the default for outputs of a task that is still being learned."""
-    found = torch.full((outputs,), default)
-    for number, classes in zip(each.tolist(), tasks, strict=True):
-        found[classes.start : classes.stop] = number
-    return found

@@ -1,15 +1,16 @@
-"""Settings of methods that keep statistics of each class, and the representations that they are computed on."""
+"""Methods that keep statistics of each class: their settings, and the representations that they are computed on."""
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt, Le
-from torch import Tensor
+from torch import Tensor, nn
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
 from spacenet.methods.density.scaling import pool_roots
@@ -33,10 +34,9 @@ class ClassStatisticsSettings(MethodSettings):
     shrinkage: Annotated[float, Gt(0), Le(1)] = 0.7
     """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
-
-def build_densities(settings: ClassStatisticsSettings, *, whiten: bool) -> Densities:
-    """Class densities with these settings, still empty."""
-    return Densities(settings.components, settings.directions, settings.shrinkage, whiten=whiten)
+    def build_densities(self, *, whiten: bool) -> Densities:
+        """Class densities with these settings, still empty."""
+        return Densities(self.components, self.directions, self.shrinkage, whiten=whiten)
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
@@ -44,9 +44,8 @@ def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Repr
     if kind == "auto":
         return "edges" if supports_edges(shape) else "inputs"
     if kind == "edges" and not supports_edges(shape):
-        raise SettingsError(
-            f"samples of the shape {shape} are not images with edges; try inputs", setting="representation"
-        )
+        message = f"samples of the shape {shape} are not images with edges; try inputs"
+        raise SettingsError(message, setting="representation")
     return kind
 
 
@@ -65,3 +64,67 @@ def extract_features(blueprint: Blueprint, forward: Forward, params: Params, x: 
 
     forward(params, x, hook)
     return torch.cat([entering[name] for name in chosen], 1)
+
+
+@dataclass(frozen=True)
+class UntrainedSettings(MethodSettings):
+    """What classes are described on."""
+
+    representation: Literal["auto", "inputs", "edges"] = "auto"
+    """What classes are described on: the inputs, or the edges of images; auto is edges where inputs are images."""
+
+
+class UntrainedMethod(Method):
+    """Needs no epochs: a class is described once, when its task ends. The network is not used."""
+
+    strategy = "Statistical"
+    settings: UntrainedSettings
+
+    def setup(self) -> None:
+        super().setup()
+        self._params: dict[str, Tensor] | None = None
+
+    @abstractmethod
+    def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
+        """Add the task's classes, given the representation (n, d) and the classes y of its samples."""
+
+    @abstractmethod
+    def compute_params(self) -> dict[str, Tensor]:
+        """What `scores` computes with."""
+
+    @abstractmethod
+    def scores(self, params: Params, h: Tensor) -> Tensor:
+        """One score per class seen so far, from the representation (n, d)."""
+
+    def check(self, stream: Stream) -> list[str]:
+        resolve_representation(self.settings.representation, stream.input_shape)
+        return super().check(stream)
+
+    def epochs(self, planned: int) -> int:
+        return 0
+
+    def parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.predict(batch.x)
+
+    def end_task(self, task: Task) -> None:
+        self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
+        self.invalidate()
+        super().end_task(task)
+
+    def predict(self, x: Tensor) -> Tensor:
+        if self._params is None:
+            self._params = {name: tensor.to(self.device) for name, tensor in self.compute_params().items()}
+        return self.scores(self._params, self.represent(x))
+
+    def represent(self, x: Tensor) -> Tensor:
+        """The representation of samples that classes are described on, (n, d)."""
+        return FIXED[resolve_representation(self.settings.representation, tuple(x.shape[1:]))](x)
+
+    def layer_usage(self) -> list[LayerUsage]:
+        return []
+
+    def invalidate(self) -> None:
+        self._params = None

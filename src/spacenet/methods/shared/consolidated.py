@@ -3,27 +3,20 @@
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch
+from spacenet.methods.base import Batch, Task
 from spacenet.methods.shared.masked import Masked
 
 
 class ConsolidatedOutputs(Masked):
     """Rows of the output layer: those of the current task are the paper's tw, all others its cw, which are frozen."""
 
-    def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
+    def add_outputs(self, count: int) -> None:
+        super().add_outputs(count)
         with torch.no_grad():
             for name in self.output_names():
-                self.params[name][task.classes.start :] = 0.0
-        self.freeze_except(self.trainable_masks(task))
+                self.params[name][-count:] = 0.0
 
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.freeze_except(self.trainable_masks(task))
-
-    def trainable_masks(self, task: Task) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: what the task may change."""
+    def trainable_masks(self) -> dict[str, Tensor]:
         return self.task_output_masks()
 
     def forward(self, batch: Batch) -> Tensor:

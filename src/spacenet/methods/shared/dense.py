@@ -5,13 +5,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from spacenet.data.stream import Samples, Task
-from spacenet.methods.base import Batch, LayerUsage, Method
+from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task, copy_section
 from spacenet.space.blueprint import BATCH_STATS, Params
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
+ALL_UNITS = torch.zeros(0, dtype=torch.bool)
+"""An empty mask stands for all units."""
 
 
 class DenseMethod(Method):
@@ -35,8 +36,7 @@ class DenseMethod(Method):
             for key, value in layer.keys().items():
                 self.set_param(key, torch.full((layer.size,), value.initial), trained=value.trained)
             if any(not value.trained for value in layer.unit_values):
-                # An empty mask stands for all units.
-                self.uses_batch_stats[layer.name + BATCH_STATS] = torch.zeros(0, dtype=torch.bool)
+                self.uses_batch_stats[layer.name + BATCH_STATS] = ALL_UNITS
 
     def set_param(self, name: str, value: Tensor, trained: bool = True) -> None:
         """Replace a parameter by a new one with this value, of any shape."""
@@ -46,6 +46,14 @@ class DenseMethod(Method):
         super().begin_task(task, data)
         if count := self.new_outputs(task):
             self.add_outputs(count)
+        self.prepare(data)
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        super().resume_task(task, data)
+        self.prepare(data)
+
+    def prepare(self, data: Samples) -> None:
+        """Create what a task needs in training and no state holds: when it begins, with its outputs, or is resumed."""
 
     def new_outputs(self, task: Task) -> int:
         """How many outputs the network gets when a task begins."""
@@ -57,17 +65,14 @@ class DenseMethod(Method):
         for link in self.blueprint.links:
             if link.target == output.name:
                 old = self.params[link.name].data.cpu()
-                sources = old.shape[1]
-                new = link.initial((count, sources), sources, count, rng)
+                new = link.initial((count, old.shape[1]), old.shape[1], count, rng)
                 self.set_param(link.name, torch.cat([old, new]))
         for key in output.keys():
             self.set_param(key, torch.cat([self.params[key].data.cpu(), torch.zeros(count)]))
 
     def add_units(self, layer: str, count: int, purpose: str) -> None:
-        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers.
-
-        Their outgoing weights are untrained too; a method that must keep other units unaffected sets them to zero.
-        """
+        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers. Their outgoing
+        weights are untrained too; a method that must keep other units unaffected sets them to zero."""
         rng = generator(self.seed, purpose, self.tasks_learned)
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
@@ -94,6 +99,13 @@ class DenseMethod(Method):
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
             return self.blueprint.forward(self.params, x)
+
+    def features(self, x: Tensor) -> Tensor:
+        """The inputs of the classifier: (n, d)."""
+        found: dict[str, Tensor] = {}
+        with torch.no_grad():
+            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
+        return found[self.blueprint.classifier.name].flatten(1)
 
     def copy_params(self) -> dict[str, Tensor]:
         """A copy of the network's parameters as they are now."""
@@ -126,4 +138,4 @@ class DenseMethod(Method):
 
     def load_section(self, state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
         """Copies of the tensors whose names begin with `prefix/`, on the method's device."""
-        return {name: tensor.to(self.device, copy=True) for name, tensor in section(state, prefix).items()}
+        return copy_section(state, prefix, self.device)

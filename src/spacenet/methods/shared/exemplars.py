@@ -8,9 +8,8 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.data.stream import Stream, Task
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings
+from spacenet.methods.base import MethodSettings, Stream, Task
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -31,9 +30,8 @@ class ExemplarMethod(DenseMethod):
     def check(self, stream: Stream) -> list[str]:
         size, classes = self.settings.memory_size, len(stream.labels)
         if size < classes:
-            raise SettingsError(
-                f"{size} samples cannot be shared by the stream's {classes} classes", setting="memory_size"
-            )
+            message = f"{size} samples cannot be shared by the stream's {classes} classes"
+            raise SettingsError(message, setting="memory_size")
         return super().check(stream)
 
     @abstractmethod

@@ -5,15 +5,13 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
-from spacenet.methods.base import Batch
-from spacenet.methods.shared.masked import Masked
+from spacenet.methods.base import Task
 from spacenet.methods.shared.task_models import TaskModels
 
 WIDTHS = "widths/"
 
 
-class GrowingMethod(TaskModels, Masked):
+class GrowingMethod(TaskModels):
     """New units are appended to those of earlier tasks, so a task's model is the first part of every layer."""
 
     def setup(self) -> None:
@@ -26,10 +24,7 @@ class GrowingMethod(TaskModels, Masked):
         return self.incoming_weights(layer)[0].shape[0]
 
     def pick_units(self, layer: str, which: Tensor) -> None:
-        """Reduce a hidden layer to these units, by number; one that is listed twice is copied.
-
-        A copy has the incoming and outgoing weights of its original.
-        """
+        """Reduce a hidden layer to these units, by number; one that is listed twice is copied with all its weights."""
         for link in self.blueprint.links:
             for axis, end in ((0, link.target), (1, link.source)):
                 if end == layer:
@@ -39,10 +34,8 @@ class GrowingMethod(TaskModels, Masked):
                 self.set_param(key, self.params[key].data.cpu()[which], value.trained)
 
     def split_units(self, which: Mapping[str, Tensor], old: Mapping[str, Tensor]) -> None:
-        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones.
-
-        The task's own units and outputs read the copy, the units of older tasks the original.
-        """
+        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones. The task's own
+        units and outputs read the copy, the units of older tasks the original."""
         copies = {name: self.width(name) for name in which}
         for name, units in which.items():
             self.pick_units(name, torch.cat([torch.arange(copies[name]), units]))
@@ -69,26 +62,14 @@ class GrowingMethod(TaskModels, Masked):
         return keys + [link.name for link in self.blueprint.links if link.target == layer]
 
     def task_params(self, task: int) -> dict[str, Tensor]:
-        """The parameters of a task's model: its units and those of earlier tasks, with the task's own outputs only."""
+        """The task's units and those of earlier tasks, with the task's own outputs."""
         classes, last = self.classes[task], task == self.tasks_learned
         part = {name: slice(self.width(name) if last else widths[task]) for name, widths in self.widths.items()}
         part |= {self.blueprint.input.name: slice(None), self.blueprint.output.name: slice(classes.start, classes.stop)}
-        units = {
-            key: self.effective_param(key)[part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()
-        }
-        return units | {
-            link.name: self.effective_param(link.name)[part[link.target], part[link.source]]
-            for link in self.blueprint.links
-        }
-
-    def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
-
-    def target(self, batch: Batch) -> Tensor:
-        return batch.y - self.classes[-1].start
-
-    def scores(self, x: Tensor, task: int) -> Tensor:
-        return self.blueprint.forward(self.task_params(task), x)
+        params = self.effective_params()
+        units = {key: params[key][part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()}
+        links = {link.name: params[link.name][part[link.target], part[link.source]] for link in self.blueprint.links}
+        return units | links
 
     def end_task(self, task: Task) -> None:
         for name, widths in self.widths.items():

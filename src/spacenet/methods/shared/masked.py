@@ -1,20 +1,17 @@
 """A dense network of which each task may change only a part."""
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Task
-from spacenet.methods.base import Batch
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.base import Batch, Samples, Task
+from spacenet.methods.shared.dense import ALL_UNITS, DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, Params
 
 
 class Masked(DenseMethod):
-    """Frozen numbers are read from a constant copy, not from the parameters.
-
-    So neither momentum nor weight decay can change them, and nothing has to be restored. A method calls `freeze_except`
-    in `begin_task` and in `resume_task`.
-    """
+    """Frozen numbers are read from a constant copy, so neither momentum nor weight decay can change them."""
 
     def setup(self) -> None:
         super().setup()
@@ -23,18 +20,28 @@ class Masked(DenseMethod):
         self.frozen: Params = {}
         """The values of these parameters when they were frozen."""
 
+    @abstractmethod
+    def trainable_masks(self) -> Params:
+        """What the task may change: for each parameter that is partly frozen a mask, True where it is trainable."""
+
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
+        self.freeze_others()
+
+    def freeze_others(self) -> None:
+        """Freeze what the task may not change."""
+        self.freeze_except(self.trainable_masks())
+
     def freeze_except(self, trainable: Params) -> None:
         """Freeze every number whose mask is False, by parameter; a parameter without a mask is trainable as a whole.
-
-        Batch norm uses the batch's statistics where the unit's shift (or bias) is trainable, the stored ones elsewhere.
-        """
+        Batch norm uses the batch's statistics where a unit's shift or bias is trainable, the stored ones elsewhere."""
         self.trainable = {name: mask.to(self.device) for name, mask in trainable.items()}
         self.frozen = {name: self.params[name].detach().clone() for name in trainable}
         for layer in self.blueprint.layers:
             keys = layer.keys()
             trained = [key for key, value in keys.items() if value.trained and key in self.trainable]
             if len(trained) < len(keys) and layer.name + BATCH_STATS in self.uses_batch_stats:
-                self.uses_batch_stats[layer.name + BATCH_STATS] = self.trainable[trained[-1]] if trained else _ALL
+                self.uses_batch_stats[layer.name + BATCH_STATS] = self.trainable[trained[-1]] if trained else ALL_UNITS
 
     def unfreeze(self) -> None:
         """Write the effective values into the parameters and make all of them trainable."""
@@ -54,6 +61,12 @@ class Masked(DenseMethod):
         for mask in masks.values():
             mask[self.classes[-1].start :] = True
         return masks
+
+    def unit_masks(self, units: Params) -> dict[str, Tensor]:
+        """Masks for `freeze_except`: all parameters of these units of each layer, with their incoming weights."""
+        masks = {key: units[layer.name] for layer in self.blueprint.layers[1:] for key in layer.keys()}
+        links = {link.name: units[link.target].view(-1, 1, *(1 for _ in link.kernel)) for link in self.blueprint.links}
+        return masks | links
 
     def effective_params(self) -> dict[str, Tensor]:
         """What the network computes with: the parameters, and the frozen values where they are frozen."""
@@ -79,7 +92,3 @@ class Masked(DenseMethod):
     def load_params(self, params: Params) -> None:
         super().load_params(params)
         self.trainable, self.frozen = {}, {}
-
-
-_ALL = torch.zeros(0, dtype=torch.bool)
-"""An empty mask stands for all units."""

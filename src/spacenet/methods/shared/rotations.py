@@ -7,7 +7,6 @@ Lee, Hwang, Shin: Self-supervised Label Augmentation via Input Transformations. 
 """
 
 import math
-from collections.abc import Mapping
 
 import torch
 from torch import Generator, Tensor, nn
@@ -34,27 +33,16 @@ def rotate_targets(target: Tensor, classes: int) -> Tensor:
     return torch.cat([target + turns * classes for turns in range(ORIENTATIONS)])
 
 
-class RotatedHead:
+class RotatedHead(nn.Module):
     """Outputs for the rotated images of a task's classes, on the last hidden layer. Dense, because temporary."""
 
     def __init__(self, sources: int, classes: int, rng: Generator, device: torch.device) -> None:
+        super().__init__()
         # The Glorot bound of the whole layer, upright outputs included.
         bound = math.sqrt(6 / (sources + ORIENTATIONS * classes))
         weight = torch.empty((ORIENTATIONS - 1) * classes, sources).uniform_(-bound, bound, generator=rng)
         self.weight = nn.Parameter(weight.to(device))
         self.bias = nn.Parameter(torch.zeros(len(weight), device=device))
 
-    def parameters(self) -> list[nn.Parameter]:
-        return [self.weight, self.bias]
-
-    def __call__(self, h: Tensor) -> Tensor:
+    def forward(self, h: Tensor) -> Tensor:
         return F.linear(h, self.weight, self.bias)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint needs."""
-        return {"weight": self.weight.detach().cpu(), "bias": self.bias.detach().cpu()}
-
-    def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
-        self.weight.data.copy_(tensors["weight"])
-        self.bias.data.copy_(tensors["bias"])

@@ -6,20 +6,29 @@ commit → reserve → pack.
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
+from annotated_types import Ge, Le, Lt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Choice, Range, Uniform
-from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, map_batches
-from spacenet.methods.shared.balance import Balance
+from spacenet.methods.base import (
+    Batch,
+    Choice,
+    LayerUsage,
+    Method,
+    MethodSettings,
+    Samples,
+    Stream,
+    Task,
+    Uniform,
+    map_batches,
+)
+from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import allocate, check, select, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
@@ -38,17 +47,60 @@ MAX_GROWTH = 1000
 BALANCE, HEAD = "balance", "rotated_head"
 
 
+@dataclass(frozen=True)
+class SparseSettings(MethodSettings):
+    """How much of the network a task may use."""
+
+    expected_tasks: Annotated[int, Ge(1)] = 5
+    """Tasks to expect. Where the next three settings are not given, they follow from it and the network's size."""
+    selected: tuple[Annotated[int, Ge(0)], ...] = ()
+    """Free units that a task selects in each hidden layer (0: all of them); one number applies to all layers."""
+    reserved: tuple[Annotated[int, Ge(0)], ...] = ()
+    """Selected units that a task reserves for itself in each hidden layer; one number applies to all layers."""
+    connections: tuple[Annotated[float, Ge(0)], ...] = ()
+    """Connections of a task in each layer, the classifier last; below 1, a fraction of all that the layer can hold.
+    Where less than a fraction is left, the task takes what is left; with less than half of it the layer is full (the
+    first layer only if units would have no connection)."""
+    first_selected: tuple[Annotated[int, Ge(0)], ...] = ()
+    """Units that the first task selects, if different from the other tasks."""
+    first_reserved: tuple[Annotated[int, Ge(0)], ...] = ()
+    """Units that the first task reserves, if different."""
+    first_connections: tuple[Annotated[float, Ge(0)], ...] = ()
+    """Connections of the first task, if different."""
+    unused_first: bool = False
+    """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
+    phantom_classes: Annotated[int, Ge(0)] = 8
+    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
+    label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
+    """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
+    balance: Kind = "none"
+    """Make the classifiers of different tasks comparable in prediction: by the norm of their weights, or by logits, the
+    scores of the right classes on each task's own samples when it was learned."""
+    rotations: Literal["none", "first", "all"] = "none"
+    """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
+    task, or in all. Features become more general, and a step takes four times as long."""
+    expand: str | None = None
+    """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto whenever a task does not fit."""
+    masked_dense: bool = False
+    """Train in the whole network with masks instead of a compact workspace: same result, slower. For comparison."""
+
+    def validate(self) -> None:
+        super().validate()
+        Plan.parse(self.expand)
+
+
 class SparseMethod(Method):
     """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
     Settings = SparseSettings
     settings: SparseSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
+    search_space: ClassVar = {
         "training.learning_rate": Uniform(0.002, 0.2, log=True),
         "method.phantom_classes": Uniform(0, 20, integer=True),
         "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
     }
+    kept_on_cpu: ClassVar = {"ledger": "network", "balance": "balance"}
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -92,15 +144,9 @@ class SparseMethod(Method):
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
-        rng = generator(self.seed, "forecast", self.tasks_learned)
-        return tasks_left(
-            self.ledger,
-            lambda ledger: self.budget(classes, ledger),
-            classes,
-            self.tasks_learned,
-            rng,
-            self.settings.unused_first,
-        )
+        task, unused_first = self.tasks_learned, self.settings.unused_first
+        rng = generator(self.seed, "forecast", task)
+        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
@@ -108,10 +154,9 @@ class SparseMethod(Method):
             check(self.ledger, self.budget(len(task.classes), first=task.index == 0), len(task.classes))
         self.check_inputs(stream.input_shape)
         fit = self._tasks_that_fit(len(stream[0].classes))
-        grows = self.plan.auto or any(task <= fit for task in self.plan.before) if fit is not None else False
-        if fit is not None and fit < len(stream) and not grows:
-            return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
-        return []
+        if fit is None or fit >= len(stream) or self.plan.auto or any(task <= fit for task in self.plan.before):
+            return []
+        return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         """Raise `SettingsError` if the settings cannot work on samples of this shape."""
@@ -190,15 +235,12 @@ class SparseMethod(Method):
         return list(self.active_workspace().statistics.values())
 
     def forward(self, batch: Batch) -> Tensor:
-        if self.rotated_head is not None:
-            return self._forward_rotated(rotate_batch(batch.x), self.rotated_head)
-        precomputed = {name: inputs.index_select(0, batch.rows) for name, inputs in self.precomputed.items()}
-        return self.active_workspace()(batch.x, precomputed)
-
-    def _forward_rotated(self, x: Tensor, head: RotatedHead) -> Tensor:
+        if self.rotated_head is None:
+            precomputed = {name: inputs.index_select(0, batch.rows) for name, inputs in self.precomputed.items()}
+            return self.active_workspace()(batch.x, precomputed)
         entering: dict[str, Tensor] = {}
-        upright = self.active_workspace()(x, {}, hook=entering.__setitem__)
-        return torch.cat([upright, head(entering[self.blueprint.classifier.name])], 1)
+        upright = self.active_workspace()(rotate_batch(batch.x), {}, hook=entering.__setitem__)
+        return torch.cat([upright, self.rotated_head(entering[self.blueprint.classifier.name])], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
@@ -228,10 +270,9 @@ class SparseMethod(Method):
         self.invalidate()
         super().end_task(task)
         if self.settings.balance == "logits":
-            scores = map_batches(self.pack(), task.train.x, self.device)
-            self.balance.record(
-                scores[:, task.classes.start : task.classes.stop], task.train.y.cpu() - task.classes.start
-            )
+            first, stop = task.classes.start, task.classes.stop
+            scores = map_batches(self.pack(), task.train.x, self.device)[:, first:stop]
+            self.balance.record(scores, task.train.y.cpu() - first)
 
     def invalidate(self) -> None:
         """Pack the network anew before the next prediction, because the ledger has changed."""
@@ -251,8 +292,7 @@ class SparseMethod(Method):
         """Everything that is needed to predict."""
         network = self.pack()
         classifier = network.params[self.blueprint.classifier.name]
-        tasks = self.classes[: self.tasks_learned]
-        return self.balance.apply(network, classifier, tasks)
+        return self.balance.apply(network, classifier, self.classes[: self.tasks_learned])
 
     def predict(self, x: Tensor) -> Tensor:
         if self._predictor is None:
@@ -279,41 +319,28 @@ class SparseMethod(Method):
         for layer in self.blueprint.layers[1:]:
             name, used = layer.name, self.ledger.used(layer.name)
             into = [self.ledger.connections[link.name] for link in self.blueprint.links if link.target == name]
-            layers.append(
-                LayerUsage(
-                    name,
-                    units=len(used),
-                    used=int(used.sum()),
-                    reserved=int((self.ledger.state[name] != FREE).sum()),
-                    unused=int((~used).sum()),
-                    connections=sum(len(connections) for connections in into),
-                )
-            )
+            reserved, unused = int((self.ledger.state[name] != FREE).sum()), int((~used).sum())
+            layers.append(LayerUsage(name, len(used), int(used.sum()), reserved, unused, sum(map(len, into))))
         return layers
 
     def state(self) -> dict[str, Tensor]:
-        state = super().state() | in_section("network", self.ledger.tensors())
-        state |= in_section(BALANCE, self.balance.tensors())
-        return state | in_section("task", self._task_tensors() if self.workspace else self._saved_task)
-
-    def _task_tensors(self) -> dict[str, Tensor]:
-        head = in_section(HEAD, self.rotated_head.tensors()) if self.rotated_head else {}
-        return self.active_workspace().state(self.tasks_learned) | head
+        saved = self._saved_task
+        if self.workspace:
+            head = in_section(HEAD, self.rotated_head.state_dict()) if self.rotated_head else {}
+            saved = self.workspace.state(self.tasks_learned) | head
+        return super().state() | in_section("task", saved)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self.ledger.load(section(state, "network"))
-        self.balance.load(section(state, BALANCE))
         self._saved_task = section(state, "task")
         self.workspace, self.rotated_head, self.precomputed = None, None, {}
-        self.invalidate()
 
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
         saved, self._saved_task = self._saved_task, {}
         self.open_workspace(Workspace.reopen(self.ledger, saved, **self._workspace_options(task, data)), task, data)
         if self.rotated_head is not None:
-            self.rotated_head.load(section(saved, HEAD))
+            self.rotated_head.load_state_dict(section(saved, HEAD))
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         self.balance.check(section(extra, BALANCE), len(self.classes))
@@ -321,15 +348,20 @@ class SparseMethod(Method):
         super().check_extra(rest, input_shape)
 
 
+@dataclass(frozen=True)
+class AdaptiveSettings(SparseSettings):
+    """How much of the network a task may use, and how many of its connections are rewired."""
+
+    rewire_fraction: Annotated[float, Ge(0), Le(1)] = 0.2
+    """Fraction of the task's connections that is dropped and grown elsewhere after each epoch (the paper's r)."""
+
+
 class AdaptiveMethod(SparseMethod):
     """Adaptive sparse training: after every epoch but a task's last, connections move to more important places."""
 
     Settings = AdaptiveSettings
     settings: AdaptiveSettings
-    search_space: ClassVar[Mapping[str, Range]] = {
-        **SparseMethod.search_space,
-        "method.rewire_fraction": Uniform(0.1, 0.7),
-    }
+    search_space: ClassVar = SparseMethod.search_space | {"method.rewire_fraction": Uniform(0.1, 0.7)}
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         if not last:

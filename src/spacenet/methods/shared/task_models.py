@@ -1,21 +1,83 @@
-"""Prediction with one model per task, when the task of an input is unknown."""
+"""One model per task within one network, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spacenet.methods.base import Method
+from spacenet.methods.base import Batch, Task
+from spacenet.methods.shared.masked import Masked
+from spacenet.space.blueprint import Layer, Link, Params
 
 
-class TaskModels(Method):
+class TaskModels(Masked):
     """Every task's model predicts, and the most probable class of all wins, as in the paper's adaptation of DEN."""
 
     @abstractmethod
+    def task_params(self, task: int) -> dict[str, Tensor]:
+        """The parameters of the task's own model, with the task's own outputs only."""
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
+
+    def target(self, batch: Batch) -> Tensor:
+        return batch.y - self.classes[-1].start
+
     def scores(self, x: Tensor, task: int) -> Tensor:
         """The scores of the task's own model for the task's own classes, one column each."""
+        return self.blueprint.forward(self.task_params(task), x)
 
     def predict(self, x: Tensor) -> Tensor:
         """Probabilities; those of each task sum to 1."""
         with torch.no_grad():
             return torch.cat([self.scores(x, task).softmax(1) for task in range(len(self.classes))], 1)
+
+
+class Subnetworks(TaskModels):
+    """A task is learned and predicted with its own subnetwork and outputs only."""
+
+    @abstractmethod
+    def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
+        """The parameters that the task's model computes with, still with all outputs."""
+
+    def inner_links(self) -> list[Link]:
+        """The links that tasks share; every row of a link into the outputs belongs to one task."""
+        return [link for link in self.blueprint.links if link.target != self.blueprint.output.name]
+
+    def task_params(self, task: int) -> dict[str, Tensor]:
+        classes, own = self.classes[task], self.subnetwork(self.effective_params(), task)
+        return own | {name: own[name][classes.start : classes.stop] for name in self.output_names()}
+
+
+class PerTaskBatchNorm(Subnetworks):
+    """Every task uses all units, with the biases of the first task and batch norm of its own: with that of another
+    task, a feature map that was inactive there would be magnified some hundred times."""
+
+    kept: ClassVar = {"norms": "network/norms"}
+
+    def setup(self) -> None:
+        super().setup()
+        self.norms: list[dict[str, Tensor]] = []
+        """The batch norm of each task learned."""
+
+    def trainable_masks(self) -> dict[str, Tensor]:
+        """The task's outputs and batch norm and, in the first task, the biases."""
+        layers = [layer for layer in self.blueprint.hidden if self.tasks_learned and not _norm_keys(layer)]
+        biases = [key for layer in layers for key in layer.keys()]
+        frozen = {key: torch.zeros_like(self.params[key], dtype=torch.bool) for key in biases}
+        return frozen | self.task_output_masks()
+
+    def task_params(self, task: int) -> dict[str, Tensor]:
+        return super().task_params(task) | (self.norms[task] if task < self.tasks_learned else {})
+
+    def end_task(self, task: Task) -> None:
+        super().end_task(task)
+        names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
+        self.norms.append({key: self.params[key].detach().clone() for key in names})
+
+
+def _norm_keys(layer: Layer) -> list[str]:
+    """The names of a layer's batch norm parameters, if it has any."""
+    keys = layer.keys()
+    return [] if all(value.trained for value in keys.values()) else list(keys)

@@ -17,20 +17,13 @@ ENCODER, DECODER = "encoder", "decoder"
 
 class VAE:
     """Two multilayer perceptrons: the encoder outputs the latent code's mean and log-variance, the decoder the sample.
-
-    Samples are flat; their features lie between 0 and 1 and count as probabilities. Noise is an argument, never drawn
-    here.
-    """
+    Samples are flat; their features lie between 0 and 1 and count as probabilities. Noise is always an argument."""
 
     def __init__(self, params: Params) -> None:
         """From what `initialize` or `tensors` returned, in any order."""
         self.layers = len(params) // 4
-        names = [
-            f"{part}{number}.{kind}"
-            for part in (ENCODER, DECODER)
-            for number in range(1, self.layers + 1)
-            for kind in ("weight", "bias")
-        ]
+        layers = [f"{part}{number}" for part in (ENCODER, DECODER) for number in range(1, self.layers + 1)]
+        names = [f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")]
         # Always in the same order: an optimizer's state refers to parameters by their position.
         self.params = {name: nn.Parameter(params[name]) for name in names}
 
@@ -40,10 +33,8 @@ class VAE:
     ) -> "VAE":
         """Untrained: weights Glorot-uniform, biases zero. The decoder has the encoder's layers in reverse."""
         params: dict[str, Tensor] = {}
-        for name, sizes in (
-            (ENCODER, (features, *hidden, 2 * latent)),
-            (DECODER, (latent, *reversed(hidden), features)),
-        ):
+        widths = {ENCODER: (features, *hidden, 2 * latent), DECODER: (latent, *reversed(hidden), features)}
+        for name, sizes in widths.items():
             for number, (sources, targets) in enumerate(pairwise(sizes), 1):
                 weight = nn.init.xavier_uniform_(torch.empty(targets, sources), generator=rng)
                 params[f"{name}{number}.weight"] = weight.to(device)
