@@ -33,10 +33,6 @@ from spacenet.config.presets import preset_config
 from spacenet.data.datasets import MNIST
 from spacenet.data.preprocessing import Array
 from spacenet.errors import RunError
-<<<<<<< HEAD
-=======
-from spacenet.methods.shared.sparse import SparseSettings
->>>>>>> h-slim-methods
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
 from spacenet.report.tables import Table

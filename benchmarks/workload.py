@@ -17,15 +17,9 @@ from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
 from spacenet.data.datasets import MNIST
 from spacenet.data.fetch import DATA_VARIABLE
-<<<<<<< HEAD
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings
-=======
 from spacenet.methods.shared.sparse import AdaptiveSettings
-from spacenet.nets import NetConfig
-from spacenet.option_types import Flag, OptionalPath
->>>>>>> h-slim-methods
 
 STREAM = "split-mnist"
 

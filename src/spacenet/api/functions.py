@@ -1,16 +1,24 @@
 """`stream`, `run`, `compare` and `sweep`: from data to results in one call each."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
 
 from spacenet.api.progress import follow_jobs
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
-from spacenet.api.settings import Net, build_config, method_name, net_name, settings_layers, stream_name
+from spacenet.api.settings import (
+    Net,
+    Settings,
+    build_config,
+    method_name,
+    net_name,
+    read_settings,
+    settings_layers,
+    stream_name,
+)
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import merge
-from spacenet.config.run import read_toml
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
@@ -26,18 +34,22 @@ from spacenet.utils.files import save_text
 ALL = "all"
 BEST = "best.toml"
 VALIDATION = 0.16
+MethodName = str | type[Method] | None
 Callbacks = Sequence[Callback] | Callable[[Job], Sequence[Callback]]
-Settings = str | Path | Mapping[str, Any] | None
 Path_ = str | Path | None
 
 
 @overload
-def run(stream: Stream | str, method: str | type[Method] = ..., *, seeds: None = ..., **options: Any) -> RunResult: ...
+def run(
+    stream: Stream | str, method: str | type[Method] | None = ..., *, seeds: None = ..., **options: Any
+) -> RunResult: ...
 @overload
-def run(stream: Stream | str, method: str | type[Method] = ..., *, seeds: int, **options: Any) -> SeedResults: ...
+def run(
+    stream: Stream | str, method: str | type[Method] | None = ..., *, seeds: int, **options: Any
+) -> SeedResults: ...
 def run(
     stream: Stream | str,
-    method: str | type[Method] = "spacenet",
+    method: MethodName = None,
     *,
     seed: int | None = None,
     seeds: int | None = None,
@@ -45,7 +57,8 @@ def run(
     preset: str | None = None,
     config: Settings = None,
     out: Path_ = None,
-    callbacks: Callbacks = (),
+    callbacks: MethodName = str | type[Method] | None
+Callbacks = (),
     progress: bool = True,
     engine: str = "local",
     address: str | None = None,
@@ -58,8 +71,8 @@ def run(
     ----------
     stream : Stream or str
         What to learn: a stream, or the name of one ("split-digits", "split-mnist", …).
-    method : str or subclass of Method
-        How to learn it.
+    method : str or subclass of Method, optional
+        How to learn it; by default what `config` says, else "spacenet".
     seed : int, optional
         Everything random follows from it; the same seed gives the same result, bit for bit. Default 0.
     seeds : int, optional
@@ -68,7 +81,7 @@ def run(
         Another network than the preset's: a name, or a function (input_shape) → Blueprint.
     preset : str, optional
         The name of the stream's preset, where it has several.
-    config : path or mapping, optional
+    config : path, mapping or RunConfig, optional
         Settings from a TOML file, or in its form, laid over the preset.
     out : path, optional
         Keep the results in this folder. If it holds the same run, unfinished, it is resumed; finished, it is returned.
@@ -122,7 +135,8 @@ def run_seeds(
     jobs: Sequence[Job],
     engine: EngineConfig,
     folder: Path | None = None,
-    callbacks: Callbacks = (),
+    callbacks: MethodName = str | type[Method] | None
+Callbacks = (),
     progress: bool = True,
 ) -> SeedResults:
     """Do the same run with several seeds."""
@@ -139,7 +153,8 @@ def run_seeds(
 def resume(
     folder: str | Path,
     *,
-    callbacks: Callbacks = (),
+    callbacks: MethodName = str | type[Method] | None
+Callbacks = (),
     progress: bool = True,
     engine: EngineConfig | None = None,
 ) -> RunResult | SeedResults:
@@ -203,7 +218,7 @@ def compare(
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
-    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    layers = read_settings(config)
     over = merge(*(settings_layers(stream, name, settings) for name in names[:1]))
     network = net_name(net)
     if network is not None:
@@ -211,8 +226,8 @@ def compare(
     configs = comparison_configs(stream_name(stream), dict.fromkeys(names), layers, over, preset)
     folder, data = Path(out) if out is not None else None, stream if isinstance(stream, Stream) else None
     jobs = [
-        Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None)
-        for name, each in configs.items()
+        Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None, tag=position)
+        for position, (name, each) in enumerate(configs.items())
         for number in range(seed, seed + seeds)
     ]
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
@@ -282,7 +297,7 @@ def sweep(
     if not 0 < validation < 1:
         raise SettingsError(f"{validation} is out of range (more than 0, less than 1)", setting="validation")
     name, data = method_name(method), None
-    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    layers = read_settings(config)
     if isinstance(stream, Stream):
         stream = data = stream.with_validation(validation)
         over = settings_layers(stream, name, settings)
@@ -310,7 +325,7 @@ def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, pro
         check_folder(job)
     outcomes = execute_all(jobs, engine, lambda job: _callbacks(job, callbacks, progress))
     alone = not progress or not jobs or in_this_process(jobs, engine)
-    return list(outcomes if alone else follow_jobs(outcomes, jobs))
+    return sorted(outcomes if alone else follow_jobs(outcomes, jobs), key=lambda outcome: outcome.job.tag)
 
 
 def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:

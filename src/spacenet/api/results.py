@@ -16,6 +16,7 @@ from spacenet.experiments.folders import comparison_json, summarize_seeds
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
+from spacenet.model.file import save_model
 from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
 
@@ -88,6 +89,13 @@ class RunResult(_Shown, RunData):
 
     def tables(self) -> list[Table]:
         return run_tables(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model to a file; `spacenet.load` reads it, and it can learn on."""
+        if self.model is None:
+            raise RunError(f"{self.method} leaves no model to use; methods that divide a network among tasks do")
+        save_model(Path(path), self.model)
+        return Path(path)
 
     def to_frame(self) -> "DataFrame":
         """The accuracy matrix as a pandas data frame: rows are tasks learned, columns are tasks tested."""
@@ -232,7 +240,7 @@ class SweepResult(_Shown):
     Attributes
     ----------
     best : RunConfig
-        The best settings, to be evaluated on the test set: ``spacenet.run(stream, config=result.best.to_plain())``.
+        The best settings, to be evaluated on the test set: ``spacenet.run(stream, config=result.best)``.
     trials : sequence of Trial
         What was tried, with its score: mean ACC on held-out training data.
     """

@@ -11,13 +11,22 @@ from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import to_plain
 from spacenet.config.stream import StreamConfig
 from spacenet.data.stream import Stream
+from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import register_net
 from spacenet.registry import METHODS, NETS
 
 Net = str | Callable[..., Any]
+Settings = RunConfig | str | Path | Mapping[str, Any] | None
 STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
+
+
+def read_settings(config: Settings) -> dict[str, Any]:
+    """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run."""
+    if isinstance(config, RunConfig):
+        return config.to_plain()
+    return read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
 
 
 def method_name(method: str | type[Method]) -> str:
@@ -41,18 +50,18 @@ def net_name(net: Net | None) -> str | None:
 
 def build_config(
     stream: Stream | str,
-    method: str | type[Method],
+    method: str | type[Method] | None,
     *,
     net: Net | None = None,
     preset: str | None = None,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: Settings = None,
     seed: int | None = None,
     settings: Mapping[str, Any],
 ) -> RunConfig:
     """The configuration of a run: the preset, over it `config`, over it what is given by name."""
-    name = method_name(method)
+    layers = read_settings(config)
+    name = method_name(method or layers.get("method", {}).get("name", "spacenet"))
     over = settings_layers(stream, name, settings)
-    layers = read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
     if isinstance(stream, Stream):
         layers.pop("stream", None)
     if layers.get("method", {}).get("name", name) != name:
@@ -76,8 +85,11 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
     of_stream = {name: value for name, value in settings.items() if name in STREAM_SETTINGS}
     if of_stream and isinstance(stream, Stream):
         raise SettingsError(
-            "belongs to a stream by name; cut a stream of your own when you make it", setting=next(iter(of_stream))
+            "goes with the name of a stream; this stream is cut already, give it where the stream is made",
+            setting=next(iter(of_stream)),
         )
     rest = {name: value for name, value in settings.items() if name not in of_stream}
+    if not isinstance(of_stream.get("tasks", ""), str | None):
+        of_stream["tasks"] = format_tasks(of_stream["tasks"])
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}

@@ -34,7 +34,7 @@ class RunStart:
 
 
 class Callback:
-    """Override what you want to be told. Exceptions that a callback raises stop the run.
+    """Override the events of interest. Exceptions that a callback raises stop the run.
 
     Examples
     --------

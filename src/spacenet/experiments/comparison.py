@@ -13,7 +13,6 @@ from spacenet.experiments.jobs import Outcome
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import RunData
 from spacenet.methods import get_method
-from spacenet.registry import METHODS
 
 REFERENCE = "naive"
 """The method whose time is 1."""
@@ -109,9 +108,8 @@ def compare_outcomes(outcomes: Iterable[Outcome]) -> ComparisonData:
 
 def compare_runs(found: Mapping[str, Sequence[RunData]], failures: Sequence[Failure] = ()) -> ComparisonData:
     """The comparison of these runs, by method."""
-    order = [*METHODS, *found]
     times = [run.metrics["seconds"] for run in found.get(REFERENCE, ())]
-    runs = {name: sorted(found[name], key=_seed) for name in sorted(found, key=order.index)}
+    runs = {name: sorted(of_method, key=lambda run: run.seed) for name, of_method in found.items()}
     rows = [_row(name, each, mean(times) if times else None) for name, each in runs.items()]
     first = next(iter(runs.values()))[0].metrics if runs else {"stream": "", "evaluated_on": "test set"}
     return ComparisonData(first["stream"], first["evaluated_on"], runs, rows, tuple(failures))
@@ -144,10 +142,6 @@ def _stream(run: RunData) -> tuple[Any, ...]:
 def _settings(run: RunData) -> tuple[Any, ...]:
     model = run.config.model
     return model.net, model.training, model.method_settings
-
-
-def _seed(run: RunData) -> int:
-    return run.seed
 
 
 def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:

@@ -14,6 +14,7 @@ from spacenet.experiments.comparison import (
 )
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import CONFIG, RunData, load_config, load_metrics, load_run
+from spacenet.registry import METHODS
 from spacenet.utils.files import save_text
 
 SUMMARY, COMPARISON = "summary.json", "comparison.json"
@@ -89,7 +90,8 @@ def load_comparison(folders: Path | Sequence[Path]) -> ComparisonData:
         )
     check_comparable(runs)
     found: dict[str, list[RunData]] = {}
-    for run in runs:
+    order = [*METHODS, *(run.method for run in runs)]
+    for run in sorted(runs, key=lambda run: order.index(run.method)):
         found.setdefault(run.method, []).append(run)
     there = {(run.method, run.seed) for run in runs}
     return compare_runs(found, [each for each in failures if (each.method, each.seed) not in there])

@@ -43,6 +43,9 @@ class MeanStd:
     def of(cls, values: Sequence[float]) -> "MeanStd":
         return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
 
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
 
 def scores(matrix: Matrix, untrained: list[float]) -> Scores:
     """Compute the figures. `untrained` is the accuracy on each task before anything was learned."""

@@ -24,6 +24,7 @@ from spacenet.nets import build_net
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task
+from spacenet.utils.text import plural
 
 Label = bool | int | float | str
 
@@ -40,7 +41,7 @@ def model_method(name: str) -> type[SparseMethod]:
     return kind
 
 
-@dataclass
+@dataclass(repr=False)
 class Model:
     """A network with its labels. Output i stands for the i-th label of all tasks, one after the other.
 
@@ -108,7 +109,16 @@ class Model:
         """The labels, in the order in which they came; the columns of `predict_proba` follow it."""
         return [label for _, label in dict.fromkeys((type(label), label) for label in self.outputs)]
 
+    def __repr__(self) -> str:
+        learned = f"{plural(len(self.classes), 'class', 'es')} in {plural(len(self.tasks), 'task')}"
+        return f"Model({self.config.method}, {self.config.net.name}: {learned})"
+
     # Predicting
+
+    def predict(self, x: Array) -> list[Label]:
+        """The most probable class of each sample."""
+        classes = self.classes
+        return [classes[number] for number in self.predict_proba(x).argmax(1)]
 
     def scores(self, x: Array) -> Tensor:
         """One score for each output."""
