@@ -40,13 +40,9 @@ Path_ = str | Path | None
 
 
 @overload
-def run(
-    stream: Stream | str, method: str | type[Method] | None = ..., *, seeds: None = ..., **options: Any
-) -> RunResult: ...
+def run(stream: Stream | str, method: MethodName = ..., *, seeds: None = ..., **options: Any) -> RunResult: ...
 @overload
-def run(
-    stream: Stream | str, method: str | type[Method] | None = ..., *, seeds: int, **options: Any
-) -> SeedResults: ...
+def run(stream: Stream | str, method: MethodName = ..., *, seeds: int, **options: Any) -> SeedResults: ...
 def run(
     stream: Stream | str,
     method: MethodName = None,
@@ -57,8 +53,7 @@ def run(
     preset: str | None = None,
     config: Settings = None,
     out: Path_ = None,
-    callbacks: MethodName = str | type[Method] | None
-Callbacks = (),
+    callbacks: Callbacks = (),
     progress: bool = True,
     engine: str = "local",
     address: str | None = None,
@@ -135,8 +130,7 @@ def run_seeds(
     jobs: Sequence[Job],
     engine: EngineConfig,
     folder: Path | None = None,
-    callbacks: MethodName = str | type[Method] | None
-Callbacks = (),
+    callbacks: Callbacks = (),
     progress: bool = True,
 ) -> SeedResults:
     """Do the same run with several seeds."""
@@ -153,8 +147,7 @@ Callbacks = (),
 def resume(
     folder: str | Path,
     *,
-    callbacks: MethodName = str | type[Method] | None
-Callbacks = (),
+    callbacks: Callbacks = (),
     progress: bool = True,
     engine: EngineConfig | None = None,
 ) -> RunResult | SeedResults:
