@@ -42,7 +42,7 @@ class Preset:
         return str(self.base.get("net", {}).get("name", "mlp"))
 
     def with_net(self, net: str) -> "Preset":
-        """The same for another network. Nobody has searched for its budget, so it follows from the network's size."""
+        """The same for another network. Its budget was not searched for, so it follows from the size of the network."""
         if net == self.net:
             return self
         return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density={})
