@@ -125,7 +125,7 @@ def test_the_view_of_several_runs_reads_their_logs(place: Path, done: int) -> No
 
 def test_outcomes_are_followed_with_a_line_each(caplog: pytest.LogCaptureFixture, seeds: SeedResults) -> None:
     jobs = [Job(run.config) for run in seeds]
-    outcomes = [Outcome(jobs[0], seeds[0].data), Outcome(jobs[1], error=RunError("diverged"))]
+    outcomes = [Outcome(jobs[0], seeds[0]), Outcome(jobs[1], error=RunError("diverged"))]
     with caplog.at_level("INFO", "spacenet"):
         assert list(follow_jobs(iter(outcomes), jobs)) == outcomes
     assert caplog.messages[0].startswith(f"naive seed 0 finished: ACC {seeds[0].acc:.2f}, BWT ")

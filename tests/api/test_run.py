@@ -199,7 +199,7 @@ def test_mistakes_are_named_with_what_was_meant(arguments: dict[str, Any], messa
 
 
 def test_a_cut_belongs_to_a_stream_by_name() -> None:
-    with pytest.raises(SettingsError, match="classes_per_task: belongs to a stream by name"):
+    with pytest.raises(SettingsError, match="classes_per_task: goes with the name of a stream"):
         spacenet.run(cloud_stream(), classes_per_task=3)
 
 

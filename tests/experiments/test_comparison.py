@@ -36,12 +36,12 @@ def test_settings_are_for_all_methods_or_for_one() -> None:
         comparison_configs("split-digits", ["nothing"], {}, {})
 
 
-def test_rows_are_means_over_seeds_in_the_methods_order() -> None:
+def test_rows_are_means_over_seeds_in_the_order_of_the_methods() -> None:
     runs = [data("spacenet", 1, acc=74.0), data("spacenet", 0, acc=70.0), data("naive", seconds=4.0)]
     outcomes = [outcome(run) for run in runs]
     outcomes.append(outcome(data("joint"), RunError("stopped in the middle")))
     found = compare_outcomes(outcomes)
-    naive, spacenet = found.rows
+    spacenet, naive = found.rows
     assert (naive.method, naive.relative_time, naive.seeds) == ("naive", 1.0, 1)
     assert (spacenet.acc.mean, spacenet.relative_time, spacenet.strategy) == (72.0, 0.5, "Architectural")
     assert spacenet.acc.std == pytest.approx(2.8284, abs=1e-3)
