@@ -1,8 +1,6 @@
 """`python -m spacenet`: the same as the `spacenet` command."""
 
-import sys
-
-from spacenet.cli.main import main
+from spacenet.cli.main import run_and_exit
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_and_exit()

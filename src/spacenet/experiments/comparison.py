@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean
 from typing import Any
 
 from spacenet.config.model import merge
@@ -110,7 +109,7 @@ def compare_runs(found: Mapping[str, Sequence[RunData]], failures: Sequence[Fail
     """The comparison of these runs, by method."""
     times = [run.metrics["seconds"] for run in found.get(REFERENCE, ())]
     runs = {name: sorted(of_method, key=lambda run: run.seed) for name, of_method in found.items()}
-    rows = [_row(name, each, mean(times) if times else None) for name, each in runs.items()]
+    rows = [_row(name, each, MeanStd.of(times).mean if times else None) for name, each in runs.items()]
     first = next(iter(runs.values()))[0].metrics if runs else {"stream": "", "evaluated_on": "test set"}
     return ComparisonData(first["stream"], first["evaluated_on"], runs, rows, tuple(failures))
 
@@ -148,7 +147,10 @@ def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
     def every(key: str) -> list[float]:
         return [float(run.metrics[key]) for run in runs]
 
-    seconds = mean(every("seconds"))
+    def mean(key: str) -> float:
+        return MeanStd.of(every(key)).mean
+
+    seconds = mean("seconds")
     return Row(
         strategy=get_method(name).strategy,
         method=name,
@@ -156,10 +158,10 @@ def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
         acc=MeanStd.of(every("acc")),
         bwt=MeanStd.of(every("bwt")),
         task_il_acc=MeanStd.of(every("task_il_acc")),
-        parameters=round(mean(every("parameters"))),
-        extra_bytes=round(mean(every("extra_bytes"))),
-        images=round(mean(every("images_kept"))),
-        units_added=round(mean(every("units_added"))),
+        parameters=round(mean("parameters")),
+        extra_bytes=round(mean("extra_bytes")),
+        images=round(mean("images_kept")),
+        units_added=round(mean("units_added")),
         seconds=seconds,
         relative_time=seconds / reference if reference else None,
     )

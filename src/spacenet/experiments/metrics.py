@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
 
 import torch
 from torch import Tensor
 
 from spacenet.data.stream import Samples
+from spacenet.utils.text import MeanStd
+
+__all__ = ["Matrix", "MeanStd", "Scores", "accuracies", "scores"]
 
 Matrix = list[list[float]]
 """R: row j holds the accuracy on every task i after learning task j; tasks still to come are included."""
@@ -30,21 +32,6 @@ class Scores:
     seen cannot be predicted."""
     learning_accuracy: float
     """Mean accuracy on each task right after learning it."""
-
-
-@dataclass(frozen=True)
-class MeanStd:
-    """Mean and standard deviation over seeds; of a single value the standard deviation is 0."""
-
-    mean: float
-    std: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> "MeanStd":
-        return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
-
-    def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
 
 
 def scores(matrix: Matrix, untrained: list[float]) -> Scores:

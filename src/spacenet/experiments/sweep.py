@@ -5,7 +5,6 @@ where it stopped, unfinished trials first.
 """
 
 import dataclasses
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Job, Outcome
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
+from spacenet.utils.text import MeanStd
 
 JOURNAL = "journal.log"
 Search = Literal["random", "tpe"]
@@ -162,7 +162,7 @@ class Sweep:
             if len(scores[number]) == self.spec.seeds:
                 acc = [score for score in scores[number] if score is not None]
                 complete = len(acc) == self.spec.seeds
-                score = statistics.mean(acc) if complete else None
+                score = MeanStd.of(acc).mean if complete else None
                 self._study.tell(number, score, state=None if complete else failed)
                 yield dataclasses.replace(numbered[number], score=score)
 

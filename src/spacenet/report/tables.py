@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any
 
 from spacenet.report.table import Table as Table
-from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, plural, printable
+from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, format_seconds, plural, printable
 
 if TYPE_CHECKING:
     from spacenet.data.datasets import DatasetListing
@@ -110,7 +109,7 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     rows = [[str(each["seed"]), *(f"{each[key]:.2f}" for key in keys.values())] for each in found]
     if len(found) > 1:
         columns = [[float(each[key]) for each in found] for key in keys.values()]
-        rows.append(["mean ± std", *(format_mean_std(mean(values), stdev(values)) for values in columns)])
+        rows.append(["mean ± std", *(str(MeanStd.of(values)) for values in columns)])
     first = found[0]
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
     return Table(title, ["seed", *keys], rows)

@@ -1,5 +1,25 @@
 """Numbers and names as text for people."""
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MeanStd:
+    """Mean and standard deviation over seeds; of a single value the standard deviation is 0."""
+
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "MeanStd":
+        mean = math.fsum(values) / len(values)
+        return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ± {self.std:.2f}"
+
 
 def format_bytes(number: float) -> str:
     """A size: 512 B, 129.7 KiB."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from spacenet.errors import RunError, SettingsError
@@ -18,7 +17,7 @@ from spacenet.report.plots import collect
 from spacenet.report.plots.plot import Plot
 from spacenet.report.table import Table
 from spacenet.utils.files import save_bytes
-from spacenet.utils.text import format_bytes, format_seconds, plural
+from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
 
 PAGE = "report.html"
 MAX_COLUMNS = 12  # wider tables are left out
@@ -145,9 +144,9 @@ def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
 
 
 def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str) -> Metric:
-    std = stdev(values) if len(values) > 1 else 0.0
-    value = form(mean(values)).replace("-", "−") + unit
-    return Metric(name, value, meaning, form(std).lstrip("+") if std else "")
+    figure = MeanStd.of(values)
+    value = form(figure.mean).replace("-", "−") + unit
+    return Metric(name, value, meaning, form(figure.std).lstrip("+") if figure.std else "")
 
 
 def _model_bytes(run: RunData) -> int | None:
