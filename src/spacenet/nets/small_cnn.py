@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from spacenet.errors import SettingsError
-from spacenet.nets.shapes import image_shape
+from spacenet.nets import image_shape
 from spacenet.space.blueprint import Blueprint, Layer, Link
 from spacenet.space.operations import chain_with_norm, norm_values
 

@@ -1,5 +1,7 @@
 """Algorithm 2: select free units for a task and lay its connections among them, at random."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Generator, Tensor
 
@@ -8,8 +10,9 @@ from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.ranking import smallest
+from spacenet.space.rewiring import rank
 
+LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further
 ROOM_FOR_TASKS = "A wider layer, fewer selected or reserved units per task, or"
 ROOM_FOR_CONNECTIONS = "Fewer connections per task, more selected units, or"
 
@@ -119,6 +122,39 @@ def allocate(
     return new
 
 
+def tasks_left(
+    ledger: Ledger,
+    budget: Callable[[Ledger], ResolvedBudget],
+    classes: int,
+    first: int,
+    rng: Generator,
+    unused_first: bool,
+) -> int:
+    """How many more tasks with this many classes fit, at most `LIMIT`; `first` is the number of the first.
+
+    They are allocated in a copy of the ledger, as positions may run out before units. Which units a task would reserve
+    is not known before it is learned; random ones stand for them.
+    """
+    trial = Ledger(ledger.blueprint)
+    trial.load(ledger.tensors())
+    for task in range(first, first + LIMIT):
+        outputs = trial.size(trial.blueprint.output.name) + torch.arange(classes)
+        try:
+            wanted = budget(trial)
+            selection = select(trial, wanted, outputs, rng, unused_first)
+            new = allocate(trial, wanted, selection, task, rng)
+        except SpaceFull:
+            return task - first
+        trial.grow(trial.blueprint.output.name, classes)
+        for link in trial.blueprint.links:
+            trial.add(link, new[link.name])
+        for layer in trial.blueprint.hidden:
+            chosen = selection[layer.name]
+            own = torch.randperm(len(chosen), generator=rng)[: wanted.reserved[layer.name]]
+            trial.reserve(layer.name, chosen[own], task)
+    return LIMIT
+
+
 def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
     """The end of a full link where more units would make the most room."""
     if link.source == ledger.blueprint.input.name:
@@ -141,4 +177,4 @@ def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:
     first = order.min(dim=1)
     earlier = torch.where(first.values < 2.0, first.values - 1.0 - dead.float(), 2.0)
     order.scatter_(1, first.indices[:, None], earlier[:, None])
-    return smallest(order.flatten(), count).sort().values
+    return rank(order.flatten(), count).sort().values

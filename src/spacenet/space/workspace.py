@@ -16,9 +16,8 @@ from torch.nn import functional as F
 
 from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
 from spacenet.space.cut import Units, block, sizes
-from spacenet.space.frozen_inputs import FrozenInputs
 from spacenet.space.ledger import Connections, Ledger
-from spacenet.space.opening import Layout, OpenLink, find_live_units
+from spacenet.space.opening import FrozenInputs, Layout, OpenLink, find_live_units
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 

@@ -43,13 +43,10 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
-        parameters, tensors = self.parameters, self._tensors
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        if len(gradients) < len(parameters):
-            used = [number for number, parameter in enumerate(parameters) if parameter.grad is not None]
-            parameters, tensors = [parameters[number] for number in used], [tensors[number] for number in used]
-        if gradients:
-            self._update(parameters, tensors, gradients)
+        used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        gradients = [gradient for parameter in self.parameters if (gradient := parameter.grad) is not None]
+        if used:
+            self._update([self.parameters[n] for n in used], [self._tensors[n] for n in used], gradients)
 
     @abstractmethod
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
@@ -58,6 +55,13 @@ class Optimizer(ABC):
     @abstractmethod
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What `state` holds of a parameter at first; only shapes and devices matter where it is loaded."""
+
+    def _histories(self, name: str, parameters: list[nn.Parameter]) -> list[Tensor]:
+        """One entry of the state of each parameter."""
+        for parameter in parameters:
+            if parameter not in self.state:
+                self.state[parameter] = self._initial(parameter)
+        return [self.state[parameter][name] for parameter in parameters]
 
     def zero_grad(self) -> None:
         """Remove all gradients."""
@@ -110,65 +114,31 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum and weight decay."""
 
     def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        learning_rate: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         super().__init__(parameters, learning_rate, weight_decay)
         self.momentum = momentum
 
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        return {"momentum": torch.zeros_like(parameter)} if self.momentum else {}
+        # Adding a gradient to -0.0 gives the gradient to the bit, and 0.0 would turn its -0.0 into 0.0.
+        return {"momentum": torch.full_like(parameter, -0.0, requires_grad=False)} if self.momentum else {}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        if isinstance(self.rate, Tensor):
-            self._update_fused(parameters, tensors, gradients, self.rate)
+        momenta = self._histories("momentum", parameters) if self.momentum else []
+        if isinstance(self.rate, Tensor):  # on a GPU, in one kernel that reads the learning rate there
+            constants = {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
+            decay, momentum = self.weight_decay, self.momentum
+            torch._fused_sgd_(
+                tensors, gradients, momenta, weight_decay=decay, momentum=momentum, lr=self.rate, **constants
+            )
             return
         if self.weight_decay:
             gradients = list(torch._foreach_add(gradients, tensors, alpha=self.weight_decay))
         if self.momentum:
-            gradients = self._accumulate(parameters, gradients)
-        torch._foreach_add_(tensors, gradients, alpha=-self.rate)
-
-    def _update_fused(
-        self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor], rate: Tensor
-    ) -> None:
-        """The same on a GPU, in one kernel that reads the learning rate there."""
-        momenta = []
-        if self.momentum:
-            for parameter in parameters:
-                if parameter not in self.state:
-                    self.state[parameter] = self._initial(parameter)
-            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
-        torch._fused_sgd_(
-            tensors,
-            gradients,
-            momenta,
-            weight_decay=self.weight_decay,
-            momentum=self.momentum,
-            lr=rate,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=False,
-        )
-
-    def _accumulate(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> list[Tensor]:
-        """Add the gradients to the momentum of each parameter; its first gradient is its first momentum."""
-        new = [parameter not in self.state for parameter in parameters]
-        if not any(new):
-            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
             torch._foreach_mul_(momenta, self.momentum)
             torch._foreach_add_(momenta, gradients)
-            return momenta
-        for parameter, gradient, is_new in zip(parameters, gradients, new, strict=True):
-            if is_new:
-                self.state[parameter] = {"momentum": gradient.clone()}
-            else:
-                self.state[parameter]["momentum"].mul_(self.momentum).add_(gradient)
-        return [self.state[parameter]["momentum"] for parameter in parameters]
+            gradients = momenta
+        torch._foreach_add_(tensors, gradients, alpha=-self.rate)
 
 
 class Adam(Optimizer):
@@ -191,25 +161,8 @@ class Adam(Optimizer):
         return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        for parameter in parameters:
-            if parameter not in self.state:
-                self.state[parameter] = self._initial(parameter)
-        means, squares, steps = (
-            [self.state[parameter][name] for parameter in parameters] for name in ("mean", "square", "steps")
-        )
+        means, squares, steps = (self._histories(name, parameters) for name in ("mean", "square", "steps"))
+        (beta1, beta2), decay = self.betas, self.weight_decay
+        constants = {"lr": self.rate, "beta1": beta1, "beta2": beta2, "weight_decay": decay, "eps": self.epsilon}
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            tensors,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            lr=self.rate,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            weight_decay=self.weight_decay,
-            eps=self.epsilon,
-            amsgrad=False,
-            maximize=False,
-        )
+        torch._fused_adam_(tensors, gradients, means, squares, [], steps, **constants, amsgrad=False, maximize=False)

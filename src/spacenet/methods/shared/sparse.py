@@ -20,14 +20,13 @@ from spacenet.methods.base import Batch, LayerUsage, Method, map_batches
 from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, SparseSettings
-from spacenet.space.allocation import allocate, check, select, tasks_that_fit
+from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
-from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
-from spacenet.space.reservation import reserve
+from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
@@ -91,7 +90,7 @@ class SparseMethod(Method):
         return (self.first_task_budget if first else self.task_budget).resolve(held, classes)
 
     def space_left(self, classes: int) -> int:
-        """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
+        """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
         rng = generator(self.seed, "forecast", self.tasks_learned)
         return tasks_left(
             self.ledger,
