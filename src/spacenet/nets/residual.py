@@ -85,7 +85,7 @@ def build_wide_resnet(input_shape: tuple[int, ...], *, depth: int = 28, widen: i
 
 
 def _blocks(streams: list[str], count: int, source: str) -> list[Block]:
-    """`count` blocks for each stream. The first reads the stream before and, except in the first stream, halves images."""
+    """`count` blocks for each stream. The first reads the stream before and, except in the first one, halves images."""
     blocks: list[Block] = []
     for target in streams:
         for number in range(1, count + 1):

@@ -9,10 +9,8 @@ from torch.nn import functional as F
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 
-Units = dict[str, Tensor]
-"""For each layer, the numbers of some of its units in ascending order."""
-Marks = dict[str, Tensor]
-"""For each layer, one mark per unit."""
+Units = dict[str, Tensor]  # for each layer, the numbers of some of its units in ascending order
+Marks = dict[str, Tensor]  # for each layer, one mark per unit
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:

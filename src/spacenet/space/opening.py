@@ -18,10 +18,8 @@ CHUNK = 2048  # samples that are computed at a time
 class Layout:
     """How parameters lie in memory. The network computes the same function with any layout."""
 
-    multiple: int = 1
-    """Hidden layers are padded to a multiple of this, with units that have no connections."""
-    channels_last: bool = False
-    """Whether the weights of convolutions are stored with their sources last."""
+    multiple: int = 1  # hidden layers are padded to a multiple of this, with units that have no connections
+    channels_last: bool = False  # whether the weights of convolutions are stored with their sources last
     alignment: int = 16
     """Weights begin at multiples of this in the vector of all parameters: on a CPU, matrix products round by it."""
 

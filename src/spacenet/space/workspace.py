@@ -53,14 +53,12 @@ class Workspace:
         self.frozen_inputs = FrozenInputs(ledger, frozen, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         """Places of the selected units in the workspace."""
-        self.sizes = sizes(ledger, self.units, self.layout.multiple)
-        """Units of each layer, with padding."""
+        self.sizes = sizes(ledger, self.units, self.layout.multiple)  # units of each layer, with padding
         self.links = {
             link.name: OpenLink.open(ledger, link, new[link.name], self.units, self.sizes)
             for link in ledger.blueprint.links
         }
-        self.statistics: dict[str, Tensor] = {}
-        """Running statistics of batch norm, which the forward pass updates."""
+        self.statistics: dict[str, Tensor] = {}  # running statistics of batch norm, which the forward pass updates
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
         derivative = ledger.blueprint.derivative
@@ -119,9 +117,8 @@ class Workspace:
 
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""
-        vector = self._base.index_copy(0, self._place, self._own)
-        params = self.split(vector)
-        return {**params, **self.statistics, **self.batch_stats} if training else {**params, **self.statistics}
+        params = self.split(self._base.index_copy(0, self._place, self._own)) | self.statistics
+        return params | self.batch_stats if training else params
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""
@@ -138,8 +135,8 @@ class Workspace:
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        needs_gradient = training and torch.is_grad_enabled()
-        if self._manual is not None and needs_gradient and hook is None and not torch.is_autocast_enabled("cpu"):
+        plain = training and hook is None and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+        if self._manual is not None and plain:
             return self._manual.forward(x, precomputed)
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
@@ -197,12 +194,8 @@ class Workspace:
         opened.importance[gone] = 0.0
         taken = opened.taken.flatten().index_fill(0, position, True).index_fill_(0, position[gone], False)
         targets, sources = self.selected[link.target], self.selected[link.source]
-        target, source = grow(
-            self.importance(link.source),
-            self.importance(link.target),
-            taken.view(opened.shape)[targets][:, sources],
-            len(gone),
-        )
+        taken = taken.view(opened.shape)[targets][:, sources]
+        target, source = grow(self.importance(link.source), self.importance(link.target), taken, len(gone))
         position[gone] = targets[target] * opened.shape[1] + sources[source]
         opened.params[gone] = 0.0
         opened.moved[gone] = True

@@ -26,8 +26,7 @@ class Epoch:
     epoch: int
     epochs: int
     loss: float
-    accuracy: float
-    """Accuracy on the training samples while they were being learned, in percent."""
+    accuracy: float  # accuracy on the training samples while they were being learned, in percent
 
     def describe(self, tasks: int | None = None) -> str:
         """One line about the epoch; `tasks` is the number of all tasks, where it is known."""
@@ -43,8 +42,7 @@ class Position:
     """Where in a task to continue; the method has loaded its state already."""
 
     epochs_done: int
-    optimizer: Mapping[str, Tensor]
-    """What the optimizer's `state_tensors` returned."""
+    optimizer: Mapping[str, Tensor]  # what the optimizer's `state_tensors` returned
 
 
 def learn_task(

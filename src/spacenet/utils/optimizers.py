@@ -6,6 +6,7 @@ or making one of its optimizers, takes longer than training a small network.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,15 +19,12 @@ class Optimizer(ABC):
 
     def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.weight_decay = list(parameters), weight_decay
-        self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
-        """What is kept of each parameter's past gradients."""
+        self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
         self._tensors = [parameter.detach() for parameter in self.parameters]  # the same memory, unknown to autograd
-        self.on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self._learning_rate = learning_rate
-        self.rate: float | Tensor = learning_rate
+        on_gpu = any(parameter.is_cuda for parameter in self.parameters)
+        self.rate = torch.tensor(learning_rate, device=self.parameters[0].device) if on_gpu else learning_rate
         """The learning rate; on a GPU it lies there, so that a recorded step reads its present value."""
-        if self.on_gpu:
-            self.rate = torch.tensor(learning_rate, device=self.parameters[0].device)
 
     @property
     def learning_rate(self) -> float:
@@ -56,12 +54,12 @@ class Optimizer(ABC):
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What `state` holds of a parameter at first; only shapes and devices matter where it is loaded."""
 
-    def _histories(self, name: str, parameters: list[nn.Parameter]) -> list[Tensor]:
-        """One entry of the state of each parameter."""
+    def _histories(self, parameters: list[nn.Parameter]) -> list[dict[str, Tensor]]:
+        """The state of each parameter."""
         for parameter in parameters:
             if parameter not in self.state:
                 self.state[parameter] = self._initial(parameter)
-        return [self.state[parameter][name] for parameter in parameters]
+        return [self.state[parameter] for parameter in parameters]
 
     def zero_grad(self) -> None:
         """Remove all gradients."""
@@ -97,11 +95,8 @@ class Optimizer(ABC):
             parameter = self.parameters[int(index)]
             like = self._initial(parameter).get(name)
             if like is None or like.shape != tensor.shape:
-                expected = "nothing" if like is None else f"shape {tuple(like.shape)}"
-                raise RunError(
-                    f"the saved state of the optimizer does not fit: {key!r} has shape {tuple(tensor.shape)}, "
-                    f"expected {expected}"
-                )
+                found, expected = tuple(tensor.shape), "nothing" if like is None else f"shape {tuple(like.shape)}"
+                raise RunError(f"the saved state of the optimizer has {key!r} of shape {found}, expected {expected}")
             state.setdefault(parameter, {})[name] = tensor.to(like.device, like.dtype, copy=True)
         for parameter, kept in state.items():
             missing = self._initial(parameter).keys() - kept.keys()
@@ -121,16 +116,14 @@ class SGD(Optimizer):
 
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         # Adding a gradient to -0.0 gives the gradient to the bit, and 0.0 would turn its -0.0 into 0.0.
-        return {"momentum": torch.full_like(parameter, -0.0, requires_grad=False)} if self.momentum else {}
+        return {"momentum": torch.full_like(parameter, -0.0)} if self.momentum else {}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        momenta = self._histories("momentum", parameters) if self.momentum else []
+        momenta = [history["momentum"] for history in self._histories(parameters)] if self.momentum else []
         if isinstance(self.rate, Tensor):  # on a GPU, in one kernel that reads the learning rate there
-            constants = {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
-            decay, momentum = self.weight_decay, self.momentum
-            torch._fused_sgd_(
-                tensors, gradients, momenta, weight_decay=decay, momentum=momentum, lr=self.rate, **constants
-            )
+            settings: dict[str, Any] = {"lr": self.rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
+            settings |= {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
+            torch._fused_sgd_(tensors, gradients, momenta, **settings)
             return
         if self.weight_decay:
             gradients = list(torch._foreach_add(gradients, tensors, alpha=self.weight_decay))
@@ -161,8 +154,9 @@ class Adam(Optimizer):
         return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        means, squares, steps = (self._histories(name, parameters) for name in ("mean", "square", "steps"))
-        (beta1, beta2), decay = self.betas, self.weight_decay
-        constants = {"lr": self.rate, "beta1": beta1, "beta2": beta2, "weight_decay": decay, "eps": self.epsilon}
+        histories = self._histories(parameters)
+        means, squares, steps = ([history[name] for history in histories] for name in ("mean", "square", "steps"))
+        settings: dict[str, Any] = {"lr": self.rate, "weight_decay": self.weight_decay, "eps": self.epsilon}
+        settings |= {"beta1": self.betas[0], "beta2": self.betas[1], "amsgrad": False, "maximize": False}
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(tensors, gradients, means, squares, [], steps, **constants, amsgrad=False, maximize=False)
+        torch._fused_adam_(tensors, gradients, means, squares, [], steps, **settings)
