@@ -9,21 +9,17 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units, inside
-from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.rewiring import rank
 
 LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further
-ROOM_FOR_TASKS = "A wider layer, fewer selected or reserved units per task, or"
-ROOM_FOR_CONNECTIONS = "Fewer connections per task, more selected units, or"
 
 
 def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
     """Raise `SettingsError` if no task with this budget fits, even in an empty network."""
-    sizes = {
-        ledger.blueprint.input.name: ledger.size(ledger.blueprint.input.name),
-        ledger.blueprint.output.name: outputs,
-    }
-    for layer in ledger.blueprint.hidden:
+    blueprint = ledger.blueprint
+    sizes = {blueprint.input.name: ledger.size(blueprint.input.name), blueprint.output.name: outputs}
+    for layer in blueprint.hidden:
         name, size = layer.name, ledger.size(layer.name)
         selected, reserved = budget.selected[name], budget.reserved[name]
         if not 0 < selected <= size:
@@ -36,12 +32,12 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
                 setting="reserved",
             )
         sizes[name] = selected
-    for link in ledger.blueprint.links:
-        count, positions = budget.connections[link.name], sizes[link.source] * sizes[link.target]
-        if not 0 < count <= positions:
+    for link in blueprint.links:
+        count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
+        if not 0 < count <= sources * targets:
             raise SettingsError(
-                f"{count} do not fit between the {sizes[link.source]} units of {link.source} and the "
-                f"{sizes[link.target]} of {link.target} that a task selects (need 1 to {positions})",
+                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target} "
+                f"that a task selects (need 1 to {sources * targets})",
                 setting="connections",
             )
 
@@ -67,13 +63,12 @@ def select(
     for layer in ledger.blueprint.hidden:
         free, count = ledger.free(layer.name), budget.selected[layer.name]
         if len(free) < max(1, count):
-            reserved = int((ledger.state[layer.name] != FREE).sum())
-            raise SpaceFull(
-                f"{layer.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
-                f"({reserved} of {ledger.size(layer.name)} are reserved by earlier tasks).",
-                layer=layer.name,
-                cli=f"{ROOM_FOR_TASKS} --expand auto makes room.",
-                python=f"{ROOM_FOR_TASKS} expand='auto' makes room.",
+            size = ledger.size(layer.name)
+            raise _full(
+                layer.name,
+                f"the next task needs {max(1, count)} free units, {len(free)} are left "
+                f"({size - len(free)} of {size} are reserved by earlier tasks).",
+                remedy="A wider layer, fewer selected or reserved units per task, or",
             )
         shuffled = free[torch.randperm(len(free), generator=rng)]
         if unused_first:
@@ -102,23 +97,19 @@ def allocate(
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
             least = min(least, int(dead.sum()))  # selected units may be connected to the inputs already
         if count < least:
-            layer = _narrow_end(ledger, link, selection)
-            raise SpaceFull(
-                f"{layer} is full: {least} connections from {link.source} to {link.target} are needed, but only "
-                f"{left} positions between the selected units are not owned by earlier tasks.",
-                layer=layer,
-                cli=f"{ROOM_FOR_CONNECTIONS} --expand auto makes room.",
-                python=f"{ROOM_FOR_CONNECTIONS} expand='auto' makes room.",
+            raise _full(
+                _narrow_end(ledger, link, selection),
+                f"{least} connections from {link.source} to {link.target} are needed, but only {left} positions "
+                "between the selected units are not owned by earlier tasks.",
+                remedy="Fewer connections per task, more selected units, or",
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: its dense shape is that of the task's own outputs.
         dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
-        new[link.name] = Connections(
-            sources[place % len(sources)].int(),
-            targets[place // len(sources)].int(),
-            torch.full((count,), task, dtype=torch.int16),
-            link.initial((count,), ledger.size(link.source), dense_targets, rng),
-        )
+        value = link.initial((count,), ledger.size(link.source), dense_targets, rng)
+        owner = torch.full((count,), task, dtype=torch.int16)
+        ends = sources[place % len(sources)].int(), targets[place // len(sources)].int()
+        new[link.name] = Connections(*ends, owner, value)
     return new
 
 
@@ -153,6 +144,11 @@ def tasks_left(
             own = torch.randperm(len(chosen), generator=rng)[: wanted.reserved[layer.name]]
             trial.reserve(layer.name, chosen[own], task)
     return LIMIT
+
+
+def _full(layer: str, reason: str, remedy: str) -> SpaceFull:
+    cli, python = (f"{remedy} {expand} makes room." for expand in ("--expand auto", "expand='auto'"))
+    return SpaceFull(f"{layer} is full: {reason}", layer=layer, cli=cli, python=python)
 
 
 def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:

@@ -32,7 +32,7 @@ class UnitValue:
     name: str
     initial: float = 0.0
     trained: bool = True
-    least: float = -math.inf  # the smallest possible value, e.g. 0 for a variance.
+    least: float = -math.inf  # the smallest possible value, e.g. 0 for a variance
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,10 @@ class Blueprint:
     links: tuple[Link, ...]
     forward: Forward
     derivative: Derivative | None = None  # without it, autograd computes the gradients
+
+    def unit_values(self) -> dict[str, tuple[Layer, UnitValue]]:
+        """All unit values by their names in `Params`."""
+        return {key: (layer, value) for layer in self.layers for key, value in layer.keys().items()}
 
     @property
     def input(self) -> Layer:

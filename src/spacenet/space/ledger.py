@@ -55,9 +55,8 @@ class Ledger:
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
         self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
-        self.units: dict[str, Tensor] = {}
-        for layer in blueprint.layers:
-            self.units |= {key: torch.full((layer.size,), value.initial) for key, value in layer.keys().items()}
+        values = blueprint.unit_values().items()
+        self.units = {key: torch.full((layer.size,), value.initial) for key, (layer, value) in values}
         self.connections = {link.name: Connections.empty(link.kernel) for link in blueprint.links}
 
     def size(self, layer: str) -> int:

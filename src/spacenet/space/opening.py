@@ -59,15 +59,9 @@ class OpenLink:
         taken[inside(ledger, link, units, sources)[0]] = True
         target = torch.searchsorted(units[link.target], new.target.long())
         source = torch.searchsorted(units[link.source], new.source.long())
-        return cls(
-            link,
-            shape=(targets, sources),
-            taken=taken.view(targets, sources),
-            position=target * sources + source,
-            params=new.value,
-            importance=torch.zeros_like(new.value),
-            moved=torch.zeros(len(new), dtype=torch.bool),
-        )
+        importance, moved = torch.zeros_like(new.value), torch.zeros(len(new), dtype=torch.bool)
+        shape, position = (targets, sources), target * sources + source
+        return cls(link, shape, taken.view(shape), position, new.value, importance, moved)
 
     def ends(self) -> tuple[Tensor, Tensor]:
         """Targets and sources of the task's connections, as places in the block."""

@@ -54,10 +54,8 @@ class Workspace:
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         """Places of the selected units in the workspace."""
         self.sizes = sizes(ledger, self.units, self.layout.multiple)  # units of each layer, with padding
-        self.links = {
-            link.name: OpenLink.open(ledger, link, new[link.name], self.units, self.sizes)
-            for link in ledger.blueprint.links
-        }
+        links = ledger.blueprint.links
+        self.links = {o.name: OpenLink.open(ledger, o, new[o.name], self.units, self.sizes) for o in links}
         self.statistics: dict[str, Tensor] = {}  # running statistics of batch norm, which the forward pass updates
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
@@ -69,20 +67,17 @@ class Workspace:
         links = self.links.values()
         stored = {o.link.name: self.layout.store(block(self.ledger, o.link, self.units, self.sizes)) for o in links}
         selected = {}
-        for layer in self.ledger.blueprint.layers:
-            chosen, size = self.selected[layer.name], self.sizes[layer.name]
-            live = self.units[layer.name]
-            for key, value in layer.keys().items():
-                numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
-                if value.trained:
-                    stored[key], selected[key] = numbers, chosen
-                else:
-                    self.statistics[key] = numbers.to(self.device)
-                    marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
-                    # Empty marks stand for all units, for which batch norm has a faster way.
-                    self.batch_stats[layer.name + BATCH_STATS] = (marks if len(chosen) < len(live) else marks[:0]).to(
-                        self.device
-                    )
+        for key, (layer, value) in self.ledger.blueprint.unit_values().items():
+            chosen, live, size = self.selected[layer.name], self.units[layer.name], self.sizes[layer.name]
+            numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
+            if value.trained:
+                stored[key], selected[key] = numbers, chosen
+            else:
+                self.statistics[key] = numbers.to(self.device)
+                marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
+                if len(chosen) == len(live):  # empty marks stand for all units: batch norm has a faster way
+                    marks = marks[:0]
+                self.batch_stats[layer.name + BATCH_STATS] = marks.to(self.device)
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
         self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
         gaps = [-numbers.numel() % self.layout.alignment for numbers in stored.values()]
@@ -93,14 +88,13 @@ class Workspace:
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
         self._place = self._places().to(self.device)
-        # Views of the task's own numbers, by link and by unit value.
-        parts = self._own.data.split([numbers.numel() for numbers in own])
-        views = [part.view(numbers.shape) for part, numbers in zip(parts, own, strict=True)]
         self._importance = torch.zeros_like(self._own.data)
-        rows = self._importance.split([numbers.numel() for numbers in own])
-        for opened, view, importance in zip(links, views, rows, strict=False):
-            opened.params, opened.importance = view, importance.view(view.shape)
-        self.unit_params = dict(zip(selected, views[len(links) :], strict=True))
+        # Views of the task's own numbers, by link and by unit value.
+        counts = [numbers.numel() for numbers in own]
+        parts, rows = self._own.data.split(counts), self._importance.split(counts)
+        for opened, part, importance in zip(links, parts, rows, strict=False):
+            opened.params, opened.importance = part.view(opened.params.shape), importance.view(opened.params.shape)
+        self.unit_params = dict(zip(selected, parts[len(links) :], strict=True))
         """The trained values of the selected units."""
 
     def _places(self) -> Tensor:
@@ -214,30 +208,24 @@ class Workspace:
         result = {}
         for name, opened in self.links.items():
             target, source = opened.ends()
-            result[name] = Connections(
-                self.units[opened.link.source][source].int(),
-                self.units[opened.link.target][target].int(),
-                torch.full((len(source),), task, dtype=torch.int16),
-                opened.params.cpu().clone(),
-            )
+            ends = self.units[opened.link.source][source].int(), self.units[opened.link.target][target].int()
+            owner = torch.full((len(source),), task, dtype=torch.int16)
+            result[name] = Connections(*ends, owner, opened.params.cpu().clone())
         return result
 
     def unit_values(self) -> dict[str, Tensor]:
         """All values of the selected units."""
-        values = {key: params.cpu() for key, params in self.unit_params.items()}
-        for layer in self.ledger.blueprint.layers:
-            for key in [key for key in layer.keys() if key in self.statistics]:
-                values[key] = self.statistics[key].cpu()[self.selected[layer.name]]
-        return values
+        trained = {key: params.cpu() for key, params in self.unit_params.items()}
+        layers = self.ledger.blueprint.unit_values()
+        return trained | {key: s.cpu()[self.selected[layers[key][0].name]] for key, s in self.statistics.items()}
 
     def commit(self, task: int) -> None:
         """Enter what the task learned into the ledger, where it is frozen from now on."""
         for name, connections in self.connections(task).items():
             self.ledger.add(self.links[name].link, connections)
-        values = self.unit_values()
-        for layer in self.ledger.blueprint.layers:
-            for key in layer.keys():
-                self.ledger.units[key][self.selection[layer.name]] = values[key]
+        layers = self.ledger.blueprint.unit_values()
+        for key, numbers in self.unit_values().items():
+            self.ledger.units[key][self.selection[layers[key][0].name]] = numbers
 
     def state(self, task: int) -> dict[str, Tensor]:
         """What a checkpoint in the middle of the task needs beyond the ledger."""
@@ -260,10 +248,9 @@ class Workspace:
             opened.moved = state[f"moved/{name}"].clone()
         for key, params in workspace.unit_params.items():
             params.copy_(state[f"units/{key}"])
-        for layer in blueprint.layers:
-            chosen = workspace.selected[layer.name].to(workspace.device)
-            for key in [key for key in layer.keys() if key in workspace.statistics]:
-                workspace.statistics[key].index_copy_(0, chosen, state[f"units/{key}"].to(workspace.device))
+        for key, statistics in workspace.statistics.items():
+            chosen = workspace.selected[blueprint.unit_values()[key][0].name].to(workspace.device)
+            statistics.index_copy_(0, chosen, state[f"units/{key}"].to(workspace.device))
         return workspace
 
 
