@@ -16,7 +16,7 @@ from spacenet.experiments.callbacks import FileLogger
 from spacenet.experiments.run import Run
 from spacenet.methods.shared.sparse import AdaptiveMethod, SparseMethod
 from spacenet.report.tables import Table
-from spacenet.space.frozen_inputs import FrozenInputs
+from spacenet.space.opening import FrozenInputs
 
 Figures = dict[str, Any]
 REST = "everything else"

@@ -139,7 +139,7 @@ NETS = Registry(
     {
         "mlp": "spacenet.nets.mlp:build_mlp",
         "small-cnn": "spacenet.nets.small_cnn:build_small_cnn",
-        "resnet-18": "spacenet.nets.resnet18:build_resnet18",
+        "resnet-18": "spacenet.nets.residual:build_resnet18",
     },
 )
 """Functions (input_shape, hidden) → Blueprint; `wrn-DEPTH-WIDTH` is a family of names, see `spacenet.nets`."""

@@ -1,11 +1,11 @@
 from benchmarks.walks import count_calls, count_run, trace_cnn_step, trace_files, trace_partial_fit
+from spacenet.nets import image_shape
 from spacenet.nets.mlp import build_mlp
-from spacenet.nets.shapes import image_shape
 from spacenet.nets.small_cnn import build_small_cnn
 
 
 def test_the_files_of_a_call_are_listed_in_order() -> None:
-    assert trace_files(lambda: build_small_cnn((3, 8, 8)))[:2] == ["nets/small_cnn.py", "nets/shapes.py"]
+    assert trace_files(lambda: build_small_cnn((3, 8, 8)))[:2] == ["nets/small_cnn.py", "nets/__init__.py"]
     assert trace_files(lambda: None) == []
 
 

@@ -6,7 +6,7 @@ from spacenet.config.model import ModelConfig
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
-from spacenet.space.forecast import LIMIT
+from spacenet.space.allocation import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
 from tests.model.support import SHAPE, blobs, model, model_config, new_model

@@ -13,9 +13,8 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream
 from spacenet.methods.spacenet import SpaceNet
-from spacenet.nets.resnet18 import build_resnet18
+from spacenet.nets.residual import build_resnet18, build_wide_resnet
 from spacenet.nets.small_cnn import build_small_cnn
-from spacenet.nets.wide_resnet import build_wide_resnet
 from spacenet.space.blueprint import Blueprint
 from spacenet.space.cut import cut
 from spacenet.space.ledger import FREE

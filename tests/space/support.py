@@ -14,7 +14,7 @@ from spacenet.space.allocation import allocate, select
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units
 from spacenet.space.ledger import Connections, Ledger
-from spacenet.space.reservation import reserve
+from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import SGD
 

@@ -4,11 +4,10 @@ from torch import Generator
 
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.nets.mlp import build_mlp
+from spacenet.nets.residual import build_wide_resnet
 from spacenet.nets.small_cnn import build_small_cnn
-from spacenet.nets.wide_resnet import build_wide_resnet
-from spacenet.space.allocation import allocate, check, select
+from spacenet.space.allocation import allocate, check, select, tasks_left
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
-from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import Connections, Ledger
 
 WRN = build_wide_resnet((3, 32, 32))

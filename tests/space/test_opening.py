@@ -14,7 +14,7 @@ from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.budget import TaskBudget
 from spacenet.space.ledger import Ledger
 from spacenet.space.opening import Layout
-from spacenet.space.reservation import reserve
+from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import SGD
 from tests.nets.test_convolutions import NETS

@@ -2,7 +2,7 @@ import torch
 
 from spacenet.nets.mlp import build_mlp
 from spacenet.space.ledger import FREE, Ledger
-from spacenet.space.reservation import reserve
+from spacenet.space.rewiring import reserve
 
 
 def test_the_most_important_of_the_selected_units_are_reserved() -> None:

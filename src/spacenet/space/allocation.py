@@ -1,5 +1,7 @@
 """Algorithm 2: select free units for a task and lay its connections among them, at random."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Generator, Tensor
 
@@ -7,20 +9,17 @@ from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
 from spacenet.space.cut import Units, inside
-from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.ranking import smallest
+from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.rewiring import rank
 
-ROOM_FOR_TASKS = "A wider layer, fewer selected or reserved units per task, or"
-ROOM_FOR_CONNECTIONS = "Fewer connections per task, more selected units, or"
+LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further
 
 
 def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
     """Raise `SettingsError` if no task with this budget fits, even in an empty network."""
-    sizes = {
-        ledger.blueprint.input.name: ledger.size(ledger.blueprint.input.name),
-        ledger.blueprint.output.name: outputs,
-    }
-    for layer in ledger.blueprint.hidden:
+    blueprint = ledger.blueprint
+    sizes = {blueprint.input.name: ledger.size(blueprint.input.name), blueprint.output.name: outputs}
+    for layer in blueprint.hidden:
         name, size = layer.name, ledger.size(layer.name)
         selected, reserved = budget.selected[name], budget.reserved[name]
         if not 0 < selected <= size:
@@ -33,12 +32,12 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
                 setting="reserved",
             )
         sizes[name] = selected
-    for link in ledger.blueprint.links:
-        count, positions = budget.connections[link.name], sizes[link.source] * sizes[link.target]
-        if not 0 < count <= positions:
+    for link in blueprint.links:
+        count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
+        if not 0 < count <= sources * targets:
             raise SettingsError(
-                f"{count} do not fit between the {sizes[link.source]} units of {link.source} and the "
-                f"{sizes[link.target]} of {link.target} that a task selects (need 1 to {positions})",
+                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target} "
+                f"that a task selects (need 1 to {sources * targets})",
                 setting="connections",
             )
 
@@ -64,13 +63,12 @@ def select(
     for layer in ledger.blueprint.hidden:
         free, count = ledger.free(layer.name), budget.selected[layer.name]
         if len(free) < max(1, count):
-            reserved = int((ledger.state[layer.name] != FREE).sum())
-            raise SpaceFull(
-                f"{layer.name} is full: the next task needs {max(1, count)} free units, {len(free)} are left "
-                f"({reserved} of {ledger.size(layer.name)} are reserved by earlier tasks).",
-                layer=layer.name,
-                cli=f"{ROOM_FOR_TASKS} --expand auto makes room.",
-                python=f"{ROOM_FOR_TASKS} expand='auto' makes room.",
+            size = ledger.size(layer.name)
+            raise _full(
+                layer.name,
+                f"the next task needs {max(1, count)} free units, {len(free)} are left "
+                f"({size - len(free)} of {size} are reserved by earlier tasks).",
+                remedy="A wider layer, fewer selected or reserved units per task, or",
             )
         shuffled = free[torch.randperm(len(free), generator=rng)]
         if unused_first:
@@ -99,24 +97,58 @@ def allocate(
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
             least = min(least, int(dead.sum()))  # selected units may be connected to the inputs already
         if count < least:
-            layer = _narrow_end(ledger, link, selection)
-            raise SpaceFull(
-                f"{layer} is full: {least} connections from {link.source} to {link.target} are needed, but only "
-                f"{left} positions between the selected units are not owned by earlier tasks.",
-                layer=layer,
-                cli=f"{ROOM_FOR_CONNECTIONS} --expand auto makes room.",
-                python=f"{ROOM_FOR_CONNECTIONS} expand='auto' makes room.",
+            raise _full(
+                _narrow_end(ledger, link, selection),
+                f"{least} connections from {link.source} to {link.target} are needed, but only {left} positions "
+                "between the selected units are not owned by earlier tasks.",
+                remedy="Fewer connections per task, more selected units, or",
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: its dense shape is that of the task's own outputs.
         dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
-        new[link.name] = Connections(
-            sources[place % len(sources)].int(),
-            targets[place // len(sources)].int(),
-            torch.full((count,), task, dtype=torch.int16),
-            link.initial((count,), ledger.size(link.source), dense_targets, rng),
-        )
+        value = link.initial((count,), ledger.size(link.source), dense_targets, rng)
+        owner = torch.full((count,), task, dtype=torch.int16)
+        ends = sources[place % len(sources)].int(), targets[place // len(sources)].int()
+        new[link.name] = Connections(*ends, owner, value)
     return new
+
+
+def tasks_left(
+    ledger: Ledger,
+    budget: Callable[[Ledger], ResolvedBudget],
+    classes: int,
+    first: int,
+    rng: Generator,
+    unused_first: bool,
+) -> int:
+    """How many more tasks with this many classes fit, at most `LIMIT`; `first` is the number of the first.
+
+    They are allocated in a copy of the ledger, as positions may run out before units. Which units a task would reserve
+    is not known before it is learned; random ones stand for them.
+    """
+    trial = Ledger(ledger.blueprint)
+    trial.load(ledger.tensors())
+    for task in range(first, first + LIMIT):
+        outputs = trial.size(trial.blueprint.output.name) + torch.arange(classes)
+        try:
+            wanted = budget(trial)
+            selection = select(trial, wanted, outputs, rng, unused_first)
+            new = allocate(trial, wanted, selection, task, rng)
+        except SpaceFull:
+            return task - first
+        trial.grow(trial.blueprint.output.name, classes)
+        for link in trial.blueprint.links:
+            trial.add(link, new[link.name])
+        for layer in trial.blueprint.hidden:
+            chosen = selection[layer.name]
+            own = torch.randperm(len(chosen), generator=rng)[: wanted.reserved[layer.name]]
+            trial.reserve(layer.name, chosen[own], task)
+    return LIMIT
+
+
+def _full(layer: str, reason: str, remedy: str) -> SpaceFull:
+    cli, python = (f"{remedy} {expand} makes room." for expand in ("--expand auto", "expand='auto'"))
+    return SpaceFull(f"{layer} is full: {reason}", layer=layer, cli=cli, python=python)
 
 
 def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
@@ -141,4 +173,4 @@ def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:
     first = order.min(dim=1)
     earlier = torch.where(first.values < 2.0, first.values - 1.0 - dead.float(), 2.0)
     order.scatter_(1, first.indices[:, None], earlier[:, None])
-    return smallest(order.flatten(), count).sort().values
+    return rank(order.flatten(), count).sort().values

@@ -22,8 +22,7 @@ PRECOMPUTED = ".precomputed"
 BATCH_STATS = ".batch_stats"
 Params = Mapping[str, Tensor]
 CPU = torch.device("cpu")
-Hook = Callable[[str, Tensor], None]
-"""Called with a link's name and the activations that enter it."""
+Hook = Callable[[str, Tensor], None]  # called with a link's name and the activations that enter it
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,7 @@ class UnitValue:
     name: str
     initial: float = 0.0
     trained: bool = True
-    least: float = -math.inf
-    """The smallest possible value, e.g. 0 for a variance."""
+    least: float = -math.inf  # the smallest possible value, e.g. 0 for a variance
 
 
 @dataclass(frozen=True)
@@ -101,8 +99,11 @@ class Blueprint:
     layers: tuple[Layer, ...]
     links: tuple[Link, ...]
     forward: Forward
-    derivative: Derivative | None = None
-    """Without it, autograd computes the gradients."""
+    derivative: Derivative | None = None  # without it, autograd computes the gradients
+
+    def unit_values(self) -> dict[str, tuple[Layer, UnitValue]]:
+        """All unit values by their names in `Params`."""
+        return {key: (layer, value) for layer in self.layers for key, value in layer.keys().items()}
 
     @property
     def input(self) -> Layer:

@@ -20,12 +20,9 @@ MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
 class ResolvedBudget:
     """What one task may use, by the names of layers and links."""
 
-    selected: Mapping[str, int]
-    """Free units to lay connections among, for each hidden layer (the paper's sel)."""
-    reserved: Mapping[str, int]
-    """How many of those the task reserves at its end (the paper's spec)."""
-    connections: Mapping[str, int]
-    """How many connections each link gets."""
+    selected: Mapping[str, int]  # free units to lay connections among, for each hidden layer (the paper's sel)
+    reserved: Mapping[str, int]  # how many of those the task reserves at its end (the paper's spec)
+    connections: Mapping[str, int]  # how many connections each link gets
     least: Mapping[str, int] = field(default_factory=dict)
     """How many are enough if fewer positions are open; links that are not named need all."""
 
@@ -34,11 +31,9 @@ class ResolvedBudget:
 class TaskBudget:
     """What a task may use, as the settings give it. One number stands for all layers."""
 
-    selected: Sequence[int]
-    """0 means all free units."""
+    selected: Sequence[int]  # 0 means all free units
     reserved: Sequence[int]
-    connections: Sequence[float]
-    """Below 1: a share of all connections that a link could have."""
+    connections: Sequence[float]  # below 1: a share of all connections that a link could have
 
     def resolve(self, ledger: Ledger, classes: int) -> ResolvedBudget:
         """The budget of a task with this many classes.

@@ -9,10 +9,8 @@ from torch.nn import functional as F
 from spacenet.space.blueprint import Link
 from spacenet.space.ledger import Ledger
 
-Units = dict[str, Tensor]
-"""For each layer, the numbers of some of its units in ascending order."""
-Marks = dict[str, Tensor]
-"""For each layer, one mark per unit."""
+Units = dict[str, Tensor]  # for each layer, the numbers of some of its units in ascending order
+Marks = dict[str, Tensor]  # for each layer, one mark per unit
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
@@ -33,19 +31,17 @@ def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | No
     size = size or sizes(ledger, units)
     targets, sources = size[link.target], size[link.source]
     place, value = inside(ledger, link, units, sources)
-    return (
-        torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value).view(targets, sources, *link.kernel)
-    )
+    weights = torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value)
+    return weights.view(targets, sources, *link.kernel)
 
 
 def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
     """The parameters of the network that consists of these units and of the connections among them."""
     size = sizes(ledger, units)
     params = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
-    for layer in ledger.blueprint.layers:
+    for key, (layer, value) in ledger.blueprint.unit_values().items():
         padding = size[layer.name] - len(units[layer.name])
-        for key, value in layer.keys().items():
-            params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
+        params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
     return params
 
 
@@ -103,6 +99,5 @@ def _reach(ledger: Ledger, start: Marks, towards_input: bool) -> Marks:
             (near, near_units), (far, far_units) = ends if towards_input else ends[::-1]
             reached = far_units[marked[near][near_units]]
             if not bool(marked[far][reached].all()):
-                marked[far][reached] = True
-                changed = True
+                marked[far][reached] = changed = True
     return marked

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from spacenet.space.blueprint import Blueprint, Link
 
-FREE = -1
-"""The state of a unit that no task has reserved; otherwise the state is the number of the task."""
+FREE = -1  # the state of a unit that no task has reserved; otherwise the state is the number of the task
 
 
 @dataclass
@@ -44,12 +43,7 @@ class Connections:
 
     @classmethod
     def concat(cls, a: "Connections", b: "Connections") -> "Connections":
-        return cls(
-            torch.cat([a.source, b.source]),
-            torch.cat([a.target, b.target]),
-            torch.cat([a.owner, b.owner]),
-            torch.cat([a.value, b.value]),
-        )
+        return cls(*(torch.cat([getattr(a, field.name), getattr(b, field.name)]) for field in fields(cls)))
 
 
 class Ledger:
@@ -61,11 +55,8 @@ class Ledger:
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
         self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
-        self.units = {
-            key: torch.full((layer.size,), value.initial)
-            for layer in blueprint.layers
-            for key, value in layer.keys().items()
-        }
+        values = blueprint.unit_values().items()
+        self.units = {key: torch.full((layer.size,), value.initial) for key, (layer, value) in values}
         self.connections = {link.name: Connections.empty(link.kernel) for link in blueprint.links}
 
     def size(self, layer: str) -> int:
@@ -109,11 +100,10 @@ class Ledger:
         """For each unit, whether any connection enters or leaves it."""
         used = torch.zeros(self.size(layer), dtype=torch.bool)
         for link in self.blueprint.links:
-            connections = self.connections[link.name]
             if link.source == layer:
-                used[connections.source.long()] = True
+                used[self.connections[link.name].source.long()] = True
             if link.target == layer:
-                used[connections.target.long()] = True
+                used[self.connections[link.name].target.long()] = True
         return used
 
     def ingoing(self, layer: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Opening a workspace: which units it holds, how its parameters lie in memory, and where the task's own lie in them."""
+"""Opening a workspace: its units, those outside that feed it, and how its parameters lie in memory."""
 
 import math
 from dataclasses import dataclass
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from spacenet.space.blueprint import Blueprint, Link
-from spacenet.space.cut import Units, downstream, inside, marks, numbers, upstream
+from spacenet.space.blueprint import CPU, PRECOMPUTED, Blueprint, Link
+from spacenet.space.cut import Units, block, cut, downstream, inside, marks, numbers, upstream
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.operations import connect
+
+CHUNK = 2048  # samples that are computed at a time
 
 
 @dataclass(frozen=True)
 class Layout:
     """How parameters lie in memory. The network computes the same function with any layout."""
 
-    multiple: int = 1
-    """Hidden layers are padded to a multiple of this, with units that have no connections."""
-    channels_last: bool = False
-    """Whether the weights of convolutions are stored with their sources last."""
+    multiple: int = 1  # hidden layers are padded to a multiple of this, with units that have no connections
+    channels_last: bool = False  # whether the weights of convolutions are stored with their sources last
     alignment: int = 16
     """Weights begin at multiples of this in the vector of all parameters: on a CPU, matrix products round by it."""
 
@@ -58,15 +59,9 @@ class OpenLink:
         taken[inside(ledger, link, units, sources)[0]] = True
         target = torch.searchsorted(units[link.target], new.target.long())
         source = torch.searchsorted(units[link.source], new.source.long())
-        return cls(
-            link,
-            shape=(targets, sources),
-            taken=taken.view(targets, sources),
-            position=target * sources + source,
-            params=new.value,
-            importance=torch.zeros_like(new.value),
-            moved=torch.zeros(len(new), dtype=torch.bool),
-        )
+        importance, moved = torch.zeros_like(new.value), torch.zeros(len(new), dtype=torch.bool)
+        shape, position = (targets, sources), target * sources + source
+        return cls(link, shape, taken.view(shape), position, new.value, importance, moved)
 
     def ends(self) -> tuple[Tensor, Tensor]:
         """Targets and sources of the task's connections, as places in the block."""
@@ -105,3 +100,36 @@ def find_live_units(
     live = {name: needed[name] & changing[name] | ends[name] for name in needed}
     frozen = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
     return numbers(live), numbers(frozen)
+
+
+class FrozenInputs:
+    """The frozen units that a workspace leaves out: what they compute depends on the input alone."""
+
+    def __init__(self, ledger: Ledger, frozen: Units, live: Units, device: torch.device = CPU) -> None:
+        """`frozen` are the units that are left out and the inputs, `live` those of the workspace."""
+        self.forward = ledger.blueprint.forward
+        self.params = {name: tensor.to(device) for name, tensor in cut(ledger, frozen).items()}
+        self.links = {link.name: link for link in ledger.blueprint.links}
+        self.feeds: dict[str, Tensor] = {}  # for each link, its weights from frozen to live units
+        for link in ledger.blueprint.links:
+            if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
+                feed = block(ledger, link, {link.source: frozen[link.source], link.target: live[link.target]})
+                if bool(feed.any()):
+                    self.feeds[link.name] = feed.to(device)
+
+    @torch.no_grad()
+    def precompute(self, x: Tensor) -> dict[str, Tensor]:
+        """What the frozen units add to each link's targets, for all samples; a batch takes its rows of it."""
+        found: dict[str, Tensor] = {}
+        for start in range(0, max(1, len(x)), CHUNK) if self.feeds else ():
+            rows = slice(start, start + CHUNK)
+
+            def hook(link: str, h: Tensor, rows: slice = rows) -> None:
+                if link in self.feeds:
+                    part = connect(self.feeds, self.links[link], h, None)
+                    if link + PRECOMPUTED not in found:
+                        found[link + PRECOMPUTED] = part.new_empty(len(x), *part.shape[1:])
+                    found[link + PRECOMPUTED][rows] = part
+
+            self.forward(self.params, x[rows], hook)
+        return found

@@ -1,12 +1,13 @@
 """The operations that forward functions are written with: sending activations over a link, and batch norm."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Forward, Hook, Link, Params, UnitValue
+from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Hook, Link, Params, UnitValue
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
@@ -28,21 +29,6 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
         out = F.linear(h.flatten(1), weight.flatten(1))
     precomputed = params.get(link.name + PRECOMPUTED)
     return out if precomputed is None else out + precomputed
-
-
-def chain_with_norm(links: Sequence[Link], pooled: Collection[Link]) -> Forward:
-    """The forward function of links in a chain: batch norm and ReLU follow each but the last, max pooling some."""
-    *hidden, classify = links
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = as_images(x)
-        for link in hidden:
-            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if link in pooled:
-                h = F.max_pool2d(h, 2)
-        return connect(params, classify, h, hook) + params[f"{classify.target}.bias"]
-
-    return forward
 
 
 def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:
@@ -69,8 +55,6 @@ def normalize(params: Params, layer: str, h: Tensor, name: str = "norm") -> Tens
         training = uses_batch_stats is not None and count > 1
         return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=MOMENTUM, eps=EPSILON)
     if h.is_cuda:
-        from spacenet.space.batch_norm_cuda import normalize_partly
-
         return normalize_partly(h, scale, shift, mean, var, uses_batch_stats)
     others = [0, *range(2, h.dim())]
     batch_var, batch_mean = torch.var_mean(h.float(), others, correction=0)
@@ -88,3 +72,42 @@ def update_statistics(
     rate = MOMENTUM * uses_batch_stats
     mean.lerp_(batch_mean, rate)
     var.lerp_(batch_var * (count / (count - 1)), rate)
+
+
+class NormalizePartly(torch.autograd.Function):
+    """Batch norm on a GPU where only the marked units use the batch's statistics, in one pass each way.
+
+    (h, scale, shift, running mean, running variance, marks) → normalized h; the running statistics change. The kernels
+    are those of torch's synchronized batch norm, which take the statistics as arguments: here those of the batch for
+    the marked units and the stored ones for the others. Only the batch's statistics pass gradients on.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, var: Tensor, uses_batch_stats: Tensor
+    ) -> Tensor:
+        batch_mean, batch_factor = torch.batch_norm_stats(h, EPSILON)
+        batch_var = batch_factor.pow(-2) - EPSILON
+        update_statistics(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1])
+        used_mean = torch.where(uses_batch_stats, batch_mean, mean)
+        factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + EPSILON))
+        ctx.save_for_backward(h, scale, used_mean, factor, uses_batch_stats)
+        out: Tensor = torch.batch_norm_elemt(h, scale, shift, used_mean, factor, EPSILON)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        h, scale, mean, factor, uses_batch_stats = ctx.saved_tensors
+        layout = torch.channels_last if h.is_contiguous(memory_format=torch.channels_last) else torch.contiguous_format
+        gradient = gradients[0].contiguous(memory_format=layout)
+        along, across, of_scale, of_shift = torch.batch_norm_backward_reduce(
+            gradient, h, mean, factor, scale, True, True, True
+        )
+        count = torch.full((1,), h.numel() // h.shape[1], dtype=torch.int32, device=h.device)
+        of_h = torch.batch_norm_backward_elemt(
+            gradient, h, mean, factor, scale, along * uses_batch_stats, across * uses_batch_stats, count
+        )
+        return of_h, of_scale, of_shift, None, None, None
+
+
+normalize_partly: Callable[..., Tensor] = NormalizePartly.apply

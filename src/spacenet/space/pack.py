@@ -18,8 +18,7 @@ class Pack:
     forward: Callable[..., Tensor]
     """(params, x) → one score for each class; that of a plain network also takes a `Hook`."""
     params: dict[str, Tensor]
-    units: Units = field(default_factory=dict)
-    """The units that the layers of a plain network hold."""
+    units: Units = field(default_factory=dict)  # the units that the layers of a plain network hold
 
     def __call__(self, x: Tensor) -> Tensor:
         """One score for each class seen so far."""

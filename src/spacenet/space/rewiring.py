@@ -1,21 +1,48 @@
-"""Algorithm 3: drop a task's least important connections, grow as many between its most important units."""
+"""Algorithms 3 and 4: move a task's least important connections, and at its end reserve its most important units."""
 
+from collections.abc import Mapping
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.space.ranking import largest, smallest
+from spacenet.space.cut import Units
+from spacenet.space.ledger import Ledger
+
+
+def rank(values: Tensor, count: int, descending: bool = False) -> Tensor:
+    """`values.argsort(descending, stable=True)[:count]` of a vector on the CPU, without sorting the rest."""
+    if not 0 < count < len(values):
+        return values.argsort(descending=descending, stable=True)[:count]
+    position = len(values) - count if descending else count - 1
+    limit = float(np.partition(values.numpy(), position)[position])
+    # "Not beyond the limit" and not "up to it": a NaN, which compares with nothing, must stay.
+    candidates = (~(values < limit) if descending else ~(values > limit)).nonzero().flatten()
+    return candidates[values[candidates].argsort(descending=descending, stable=True)[:count]]
 
 
 def drop(importance: Tensor, fraction: float) -> Tensor:
     """Which connections to drop: the given fraction with the smallest importance Ω (equation 4)."""
-    return smallest(importance, int(fraction * len(importance)))
+    return rank(importance, int(fraction * len(importance)))
 
 
 def grow(source_importance: Tensor, target_importance: Tensor, taken: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Where to put new connections: the open positions with the largest G = a_source · a_target (equation 6).
+    """Targets and sources of new connections: the open positions with the largest G = a_source · a_target (equation 6).
 
-    `taken` marks (target, source) positions. Returns the targets and the sources of the new connections.
+    `taken` marks (target, source) positions.
     """
     gain = torch.outer(target_importance, source_importance).masked_fill(taken, -1.0)
-    place = largest(gain.flatten(), count)
+    place = rank(gain.flatten(), count, descending=True)
     return place // taken.shape[1], place % taken.shape[1]
+
+
+def reserve(
+    ledger: Ledger, task: int, selection: Units, importance: Mapping[str, Tensor], count: Mapping[str, int]
+) -> None:
+    """Reserve, in each layer that `count` names, the most important selected units: later tasks cannot connect to them.
+
+    `importance` has one value per selected unit, in the order of `selection` (equation 5).
+    """
+    for layer, wanted in count.items():
+        best = importance[layer].argsort(descending=True, stable=True)[:wanted]
+        ledger.reserve(layer, selection[layer][best].sort().values, task)

@@ -1,5 +1,4 @@
-"""The network as it was after a task: later tasks add connections and change the values of free units, but a view
-never changes again."""
+"""The network as it was after a task: what later tasks add or change is not in it."""
 
 from collections.abc import Mapping
 
@@ -20,10 +19,9 @@ def unit_values(ledger: Ledger) -> dict[str, Tensor]:
 def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
     """The ledger as it was after this many tasks; `units` is what `unit_values` returned then."""
     view = Ledger(ledger.blueprint)
-    for layer in ledger.blueprint.layers:
-        for key in layer.keys():
-            view.units[key] = units[key].clone()
-            view.state[layer.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
+    for key, (layer, _) in ledger.blueprint.unit_values().items():
+        view.units[key] = units[key].clone()
+        view.state[layer.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
     view.connections = {name: held[held.owner < tasks] for name, held in ledger.connections.items()}
     return view
 
@@ -36,10 +34,9 @@ def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[s
         lengths[layer.name] = next((units[key].numel() for key in layer.keys() if key in units), 0)
         if not layer.size <= lengths[layer.name] <= ledger.size(layer.name):
             raise ValueError(f"{WHAT}: {layer.name} cannot have had {lengths[layer.name]} units")
-    least = {key: kind.least for layer in blueprint.layers for key, kind in layer.keys().items()}
-    shapes = {key: (lengths[layer.name],) for layer in blueprint.layers for key in layer.keys()}
-    check_shapes(units, shapes, WHAT)
-    check_finite(units, least, WHAT)
+    values = blueprint.unit_values().items()
+    check_shapes(units, {key: (lengths[layer.name],) for key, (layer, _) in values}, WHAT)
+    check_finite(units, {key: value.least for key, (_, value) in values}, WHAT)
     for link in blueprint.links:
         held = ledger.connections[link.name]
         seen = held[held.owner < tasks]

@@ -16,9 +16,8 @@ from torch.nn import functional as F
 
 from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
 from spacenet.space.cut import Units, block, sizes
-from spacenet.space.frozen_inputs import FrozenInputs
 from spacenet.space.ledger import Connections, Ledger
-from spacenet.space.opening import Layout, OpenLink, find_live_units
+from spacenet.space.opening import FrozenInputs, Layout, OpenLink, find_live_units
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 
@@ -54,14 +53,10 @@ class Workspace:
         self.frozen_inputs = FrozenInputs(ledger, frozen, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         """Places of the selected units in the workspace."""
-        self.sizes = sizes(ledger, self.units, self.layout.multiple)
-        """Units of each layer, with padding."""
-        self.links = {
-            link.name: OpenLink.open(ledger, link, new[link.name], self.units, self.sizes)
-            for link in ledger.blueprint.links
-        }
-        self.statistics: dict[str, Tensor] = {}
-        """Running statistics of batch norm, which the forward pass updates."""
+        self.sizes = sizes(ledger, self.units, self.layout.multiple)  # units of each layer, with padding
+        links = ledger.blueprint.links
+        self.links = {o.name: OpenLink.open(ledger, o, new[o.name], self.units, self.sizes) for o in links}
+        self.statistics: dict[str, Tensor] = {}  # running statistics of batch norm, which the forward pass updates
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
         derivative = ledger.blueprint.derivative
@@ -72,20 +67,17 @@ class Workspace:
         links = self.links.values()
         stored = {o.link.name: self.layout.store(block(self.ledger, o.link, self.units, self.sizes)) for o in links}
         selected = {}
-        for layer in self.ledger.blueprint.layers:
-            chosen, size = self.selected[layer.name], self.sizes[layer.name]
-            live = self.units[layer.name]
-            for key, value in layer.keys().items():
-                numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
-                if value.trained:
-                    stored[key], selected[key] = numbers, chosen
-                else:
-                    self.statistics[key] = numbers.to(self.device)
-                    marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
-                    # Empty marks stand for all units, for which batch norm has a faster way.
-                    self.batch_stats[layer.name + BATCH_STATS] = (marks if len(chosen) < len(live) else marks[:0]).to(
-                        self.device
-                    )
+        for key, (layer, value) in self.ledger.blueprint.unit_values().items():
+            chosen, live, size = self.selected[layer.name], self.units[layer.name], self.sizes[layer.name]
+            numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
+            if value.trained:
+                stored[key], selected[key] = numbers, chosen
+            else:
+                self.statistics[key] = numbers.to(self.device)
+                marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
+                if len(chosen) == len(live):  # empty marks stand for all units: batch norm has a faster way
+                    marks = marks[:0]
+                self.batch_stats[layer.name + BATCH_STATS] = marks.to(self.device)
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
         self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
         gaps = [-numbers.numel() % self.layout.alignment for numbers in stored.values()]
@@ -96,14 +88,13 @@ class Workspace:
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
         self._place = self._places().to(self.device)
-        # Views of the task's own numbers, by link and by unit value.
-        parts = self._own.data.split([numbers.numel() for numbers in own])
-        views = [part.view(numbers.shape) for part, numbers in zip(parts, own, strict=True)]
         self._importance = torch.zeros_like(self._own.data)
-        rows = self._importance.split([numbers.numel() for numbers in own])
-        for opened, view, importance in zip(links, views, rows, strict=False):
-            opened.params, opened.importance = view, importance.view(view.shape)
-        self.unit_params = dict(zip(selected, views[len(links) :], strict=True))
+        # Views of the task's own numbers, by link and by unit value.
+        counts = [numbers.numel() for numbers in own]
+        parts, rows = self._own.data.split(counts), self._importance.split(counts)
+        for opened, part, importance in zip(links, parts, rows, strict=False):
+            opened.params, opened.importance = part.view(opened.params.shape), importance.view(opened.params.shape)
+        self.unit_params = dict(zip(selected, parts[len(links) :], strict=True))
         """The trained values of the selected units."""
 
     def _places(self) -> Tensor:
@@ -120,9 +111,8 @@ class Workspace:
 
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""
-        vector = self._base.index_copy(0, self._place, self._own)
-        params = self.split(vector)
-        return {**params, **self.statistics, **self.batch_stats} if training else {**params, **self.statistics}
+        params = self.split(self._base.index_copy(0, self._place, self._own)) | self.statistics
+        return params | self.batch_stats if training else params
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""
@@ -139,8 +129,8 @@ class Workspace:
 
     def __call__(self, x: Tensor, precomputed: Params, training: bool = True, hook: Hook | None = None) -> Tensor:
         """Scores of the outputs that take part, in ascending order of their numbers."""
-        needs_gradient = training and torch.is_grad_enabled()
-        if self._manual is not None and needs_gradient and hook is None and not torch.is_autocast_enabled("cpu"):
+        plain = training and hook is None and torch.is_grad_enabled() and not torch.is_autocast_enabled("cpu")
+        if self._manual is not None and plain:
             return self._manual.forward(x, precomputed)
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
@@ -198,12 +188,8 @@ class Workspace:
         opened.importance[gone] = 0.0
         taken = opened.taken.flatten().index_fill(0, position, True).index_fill_(0, position[gone], False)
         targets, sources = self.selected[link.target], self.selected[link.source]
-        target, source = grow(
-            self.importance(link.source),
-            self.importance(link.target),
-            taken.view(opened.shape)[targets][:, sources],
-            len(gone),
-        )
+        taken = taken.view(opened.shape)[targets][:, sources]
+        target, source = grow(self.importance(link.source), self.importance(link.target), taken, len(gone))
         position[gone] = targets[target] * opened.shape[1] + sources[source]
         opened.params[gone] = 0.0
         opened.moved[gone] = True
@@ -222,30 +208,24 @@ class Workspace:
         result = {}
         for name, opened in self.links.items():
             target, source = opened.ends()
-            result[name] = Connections(
-                self.units[opened.link.source][source].int(),
-                self.units[opened.link.target][target].int(),
-                torch.full((len(source),), task, dtype=torch.int16),
-                opened.params.cpu().clone(),
-            )
+            ends = self.units[opened.link.source][source].int(), self.units[opened.link.target][target].int()
+            owner = torch.full((len(source),), task, dtype=torch.int16)
+            result[name] = Connections(*ends, owner, opened.params.cpu().clone())
         return result
 
     def unit_values(self) -> dict[str, Tensor]:
         """All values of the selected units."""
-        values = {key: params.cpu() for key, params in self.unit_params.items()}
-        for layer in self.ledger.blueprint.layers:
-            for key in [key for key in layer.keys() if key in self.statistics]:
-                values[key] = self.statistics[key].cpu()[self.selected[layer.name]]
-        return values
+        trained = {key: params.cpu() for key, params in self.unit_params.items()}
+        layers = self.ledger.blueprint.unit_values()
+        return trained | {key: s.cpu()[self.selected[layers[key][0].name]] for key, s in self.statistics.items()}
 
     def commit(self, task: int) -> None:
         """Enter what the task learned into the ledger, where it is frozen from now on."""
         for name, connections in self.connections(task).items():
             self.ledger.add(self.links[name].link, connections)
-        values = self.unit_values()
-        for layer in self.ledger.blueprint.layers:
-            for key in layer.keys():
-                self.ledger.units[key][self.selection[layer.name]] = values[key]
+        layers = self.ledger.blueprint.unit_values()
+        for key, numbers in self.unit_values().items():
+            self.ledger.units[key][self.selection[layers[key][0].name]] = numbers
 
     def state(self, task: int) -> dict[str, Tensor]:
         """What a checkpoint in the middle of the task needs beyond the ledger."""
@@ -268,10 +248,9 @@ class Workspace:
             opened.moved = state[f"moved/{name}"].clone()
         for key, params in workspace.unit_params.items():
             params.copy_(state[f"units/{key}"])
-        for layer in blueprint.layers:
-            chosen = workspace.selected[layer.name].to(workspace.device)
-            for key in [key for key in layer.keys() if key in workspace.statistics]:
-                workspace.statistics[key].index_copy_(0, chosen, state[f"units/{key}"].to(workspace.device))
+        for key, statistics in workspace.statistics.items():
+            chosen = workspace.selected[blueprint.unit_values()[key][0].name].to(workspace.device)
+            statistics.index_copy_(0, chosen, state[f"units/{key}"].to(workspace.device))
         return workspace
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.space.blueprint import CPU
+from spacenet.utils.text import plural
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,7 @@ class Hardware:
         """This process's part of a batch. A batch too small to share goes to all processes: the mean is the same."""
         if self.fabric is None or len(rows) < 2 * self.fabric.world_size:
             return rows
-        parts = rows.tensor_split(int(self.fabric.world_size))
-        return parts[int(self.fabric.global_rank)]
+        return rows.tensor_split(int(self.fabric.world_size))[int(self.fabric.global_rank)]
 
     def part(self, own: Tensor, rows: Tensor) -> float:
         """The weight of this process's mean over `own` in the mean over the batch; the weights add up to 1."""
@@ -52,10 +52,9 @@ class Hardware:
 
     def add_up(self, tensors: Iterable[Tensor], weight: float = 1.0) -> None:
         """Replace each tensor by its sum over all processes, each times its `weight`. All get the same bits."""
-        if self.fabric is None:
-            return
-        for tensor in tensors:
-            tensor.copy_(self.fabric.all_reduce(tensor * weight, reduce_op="sum"))
+        if self.fabric is not None:
+            for tensor in tensors:
+                tensor.copy_(self.fabric.all_reduce(tensor * weight, reduce_op="sum"))
 
     def average(self, tensors: Iterable[Tensor]) -> None:
         """Replace each tensor by its mean over all processes."""
@@ -64,11 +63,9 @@ class Hardware:
 
     def describe(self) -> str:
         """A description for the record of a run."""
-        threads = torch.get_num_threads()
-        cpu = f"CPU, {threads} thread{'s' if threads > 1 else ''}"
-        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else cpu
-        count = "" if self.fabric is None else f"{self.fabric.world_size} × "
-        return f"{count}{name}"
+        on_gpu, threads = self.device.type == "cuda", plural(torch.get_num_threads(), "thread")
+        name = torch.cuda.get_device_name(self.device) if on_gpu else f"CPU, {threads}"
+        return name if self.fabric is None else f"{self.fabric.world_size} × {name}"
 
 
 def find_hardware(settings: TrainingConfig) -> Hardware:

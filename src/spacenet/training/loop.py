@@ -26,16 +26,13 @@ class Epoch:
     epoch: int
     epochs: int
     loss: float
-    accuracy: float
-    """Accuracy on the training samples while they were being learned, in percent."""
+    accuracy: float  # accuracy on the training samples while they were being learned, in percent
 
     def describe(self, tasks: int | None = None) -> str:
         """One line about the epoch; `tasks` is the number of all tasks, where it is known."""
-        of_tasks = f"/{tasks}" if tasks else ""
-        return (
-            f"task {self.task + 1}{of_tasks}  epoch {self.epoch + 1}/{self.epochs}  loss {self.loss:.4f}  "
-            f"training accuracy {self.accuracy:.1f} %"
-        )
+        task = f"task {self.task + 1}" + (f"/{tasks}" if tasks else "")
+        figures = f"loss {self.loss:.4f}  training accuracy {self.accuracy:.1f} %"
+        return f"{task}  epoch {self.epoch + 1}/{self.epochs}  {figures}"
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,7 @@ class Position:
     """Where in a task to continue; the method has loaded its state already."""
 
     epochs_done: int
-    optimizer: Mapping[str, Tensor]
-    """What the optimizer's `state_tensors` returned."""
+    optimizer: Mapping[str, Tensor]  # what the optimizer's `state_tensors` returned
 
 
 def learn_task(
@@ -64,10 +60,7 @@ def learn_task(
     """
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
-    if start is None:
-        method.begin_task(task, data)
-    else:
-        method.resume_task(task, data)
+    (method.begin_task if start is None else method.resume_task)(task, data)
     epochs = method.epochs(settings.epochs_of(task.index))
     if not epochs:
         method.end_task(task)
@@ -115,9 +108,7 @@ def training_data(
 ) -> tuple[Samples, CropAndFlip | None]:
     """What the method is trained on, on the device, and its augmentation."""
     data = method.training_data(task).to(hardware.device)
-    if settings.augment == "none":
-        return data, None
-    return replace(data, augmented=True), CropAndFlip(data)
+    return (data, None) if settings.augment == "none" else (replace(data, augmented=True), CropAndFlip(data))
 
 
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingConfig) -> tuple[Tensor, ...]:

@@ -26,13 +26,9 @@ class Step:
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
-        if self.hardware.fabric is None:
-            self.seen += len(rows)
-            self.compute(rows)
-        else:
-            own = self.hardware.share(rows)
-            self.seen += len(own)
-            self.compute(own, self.hardware.part(own, rows))
+        own = self.hardware.share(rows)
+        self.seen += len(own)
+        self.compute(own, self.hardware.part(own, rows))
 
     def compute(self, rows: Tensor, weight: float = 1.0) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""
@@ -46,9 +42,8 @@ class Step:
         self.method.step(self.optimizer)
         self.loss += loss.detach() * len(rows)
         correct = (output.argmax(1) == self.method.target(batch)).sum()
-        if len(output) != len(rows):  # a method may show each sample in several forms
-            correct = correct * (len(rows) / len(output))
-        self.correct += correct
+        # A method may show each sample in several forms.
+        self.correct += correct if len(output) == len(rows) else correct * (len(rows) / len(output))
 
     def update_statistics(self, rows: Tensor) -> None:
         """Only update what a forward pass changes: the running statistics of batch norm."""

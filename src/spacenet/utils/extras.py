@@ -5,8 +5,7 @@ from typing import Any
 
 from spacenet.errors import MissingExtraError
 
-DISTRIBUTION = "spacenet-cl"
-"""What the package is called where packages are installed from; it is imported as spacenet."""
+DISTRIBUTION = "spacenet-cl"  # what the package is called where packages are installed from; it is imported as spacenet
 
 
 def require_extra(feature: str, extra: str, *modules: str) -> Any:

@@ -6,6 +6,7 @@ or making one of its optimizers, takes longer than training a small network.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,15 +19,12 @@ class Optimizer(ABC):
 
     def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.weight_decay = list(parameters), weight_decay
-        self.state: dict[nn.Parameter, dict[str, Tensor]] = {}
-        """What is kept of each parameter's past gradients."""
+        self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
         self._tensors = [parameter.detach() for parameter in self.parameters]  # the same memory, unknown to autograd
-        self.on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self._learning_rate = learning_rate
-        self.rate: float | Tensor = learning_rate
+        on_gpu = any(parameter.is_cuda for parameter in self.parameters)
+        self.rate = torch.tensor(learning_rate, device=self.parameters[0].device) if on_gpu else learning_rate
         """The learning rate; on a GPU it lies there, so that a recorded step reads its present value."""
-        if self.on_gpu:
-            self.rate = torch.tensor(learning_rate, device=self.parameters[0].device)
 
     @property
     def learning_rate(self) -> float:
@@ -43,13 +41,10 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
-        parameters, tensors = self.parameters, self._tensors
-        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-        if len(gradients) < len(parameters):
-            used = [number for number, parameter in enumerate(parameters) if parameter.grad is not None]
-            parameters, tensors = [parameters[number] for number in used], [tensors[number] for number in used]
-        if gradients:
-            self._update(parameters, tensors, gradients)
+        used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
+        gradients = [gradient for parameter in self.parameters if (gradient := parameter.grad) is not None]
+        if used:
+            self._update([self.parameters[n] for n in used], [self._tensors[n] for n in used], gradients)
 
     @abstractmethod
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
@@ -58,6 +53,13 @@ class Optimizer(ABC):
     @abstractmethod
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What `state` holds of a parameter at first; only shapes and devices matter where it is loaded."""
+
+    def _histories(self, parameters: list[nn.Parameter]) -> list[dict[str, Tensor]]:
+        """The state of each parameter."""
+        for parameter in parameters:
+            if parameter not in self.state:
+                self.state[parameter] = self._initial(parameter)
+        return [self.state[parameter] for parameter in parameters]
 
     def zero_grad(self) -> None:
         """Remove all gradients."""
@@ -93,11 +95,8 @@ class Optimizer(ABC):
             parameter = self.parameters[int(index)]
             like = self._initial(parameter).get(name)
             if like is None or like.shape != tensor.shape:
-                expected = "nothing" if like is None else f"shape {tuple(like.shape)}"
-                raise RunError(
-                    f"the saved state of the optimizer does not fit: {key!r} has shape {tuple(tensor.shape)}, "
-                    f"expected {expected}"
-                )
+                found, expected = tuple(tensor.shape), "nothing" if like is None else f"shape {tuple(like.shape)}"
+                raise RunError(f"the saved state of the optimizer has {key!r} of shape {found}, expected {expected}")
             state.setdefault(parameter, {})[name] = tensor.to(like.device, like.dtype, copy=True)
         for parameter, kept in state.items():
             missing = self._initial(parameter).keys() - kept.keys()
@@ -110,65 +109,29 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum and weight decay."""
 
     def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        learning_rate: float,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
+        self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         super().__init__(parameters, learning_rate, weight_decay)
         self.momentum = momentum
 
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
-        return {"momentum": torch.zeros_like(parameter)} if self.momentum else {}
+        # Adding a gradient to -0.0 gives the gradient to the bit, and 0.0 would turn its -0.0 into 0.0.
+        return {"momentum": torch.full_like(parameter, -0.0)} if self.momentum else {}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        if isinstance(self.rate, Tensor):
-            self._update_fused(parameters, tensors, gradients, self.rate)
+        momenta = [history["momentum"] for history in self._histories(parameters)] if self.momentum else []
+        if isinstance(self.rate, Tensor):  # on a GPU, in one kernel that reads the learning rate there
+            settings: dict[str, Any] = {"lr": self.rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
+            settings |= {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
+            torch._fused_sgd_(tensors, gradients, momenta, **settings)
             return
         if self.weight_decay:
             gradients = list(torch._foreach_add(gradients, tensors, alpha=self.weight_decay))
         if self.momentum:
-            gradients = self._accumulate(parameters, gradients)
-        torch._foreach_add_(tensors, gradients, alpha=-self.rate)
-
-    def _update_fused(
-        self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor], rate: Tensor
-    ) -> None:
-        """The same on a GPU, in one kernel that reads the learning rate there."""
-        momenta = []
-        if self.momentum:
-            for parameter in parameters:
-                if parameter not in self.state:
-                    self.state[parameter] = self._initial(parameter)
-            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
-        torch._fused_sgd_(
-            tensors,
-            gradients,
-            momenta,
-            weight_decay=self.weight_decay,
-            momentum=self.momentum,
-            lr=rate,
-            dampening=0.0,
-            nesterov=False,
-            maximize=False,
-            is_first_step=False,
-        )
-
-    def _accumulate(self, parameters: list[nn.Parameter], gradients: list[Tensor]) -> list[Tensor]:
-        """Add the gradients to the momentum of each parameter; its first gradient is its first momentum."""
-        new = [parameter not in self.state for parameter in parameters]
-        if not any(new):
-            momenta = [self.state[parameter]["momentum"] for parameter in parameters]
             torch._foreach_mul_(momenta, self.momentum)
             torch._foreach_add_(momenta, gradients)
-            return momenta
-        for parameter, gradient, is_new in zip(parameters, gradients, new, strict=True):
-            if is_new:
-                self.state[parameter] = {"momentum": gradient.clone()}
-            else:
-                self.state[parameter]["momentum"].mul_(self.momentum).add_(gradient)
-        return [self.state[parameter]["momentum"] for parameter in parameters]
+            gradients = momenta
+        torch._foreach_add_(tensors, gradients, alpha=-self.rate)
 
 
 class Adam(Optimizer):
@@ -191,25 +154,9 @@ class Adam(Optimizer):
         return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
 
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        for parameter in parameters:
-            if parameter not in self.state:
-                self.state[parameter] = self._initial(parameter)
-        means, squares, steps = (
-            [self.state[parameter][name] for parameter in parameters] for name in ("mean", "square", "steps")
-        )
+        histories = self._histories(parameters)
+        means, squares, steps = ([history[name] for history in histories] for name in ("mean", "square", "steps"))
+        settings: dict[str, Any] = {"lr": self.rate, "weight_decay": self.weight_decay, "eps": self.epsilon}
+        settings |= {"beta1": self.betas[0], "beta2": self.betas[1], "amsgrad": False, "maximize": False}
         torch._foreach_add_(steps, 1)
-        torch._fused_adam_(
-            tensors,
-            gradients,
-            means,
-            squares,
-            [],
-            steps,
-            lr=self.rate,
-            beta1=self.betas[0],
-            beta2=self.betas[1],
-            weight_decay=self.weight_decay,
-            eps=self.epsilon,
-            amsgrad=False,
-            maximize=False,
-        )
+        torch._fused_adam_(tensors, gradients, means, squares, [], steps, **settings)

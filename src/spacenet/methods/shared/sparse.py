@@ -29,14 +29,13 @@ from spacenet.methods.base import (
 )
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
-from spacenet.space.allocation import allocate, check, select, tasks_that_fit
+from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
-from spacenet.space.forecast import tasks_left
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
-from spacenet.space.reservation import reserve
+from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
@@ -143,7 +142,7 @@ class SparseMethod(Method):
         return (self.first_task_budget if first else self.task_budget).resolve(held, classes)
 
     def space_left(self, classes: int) -> int:
-        """How many more tasks with this number of classes fit without growing, at most `forecast.LIMIT`."""
+        """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
         task, unused_first = self.tasks_learned, self.settings.unused_first
         rng = generator(self.seed, "forecast", task)
         return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
