@@ -45,13 +45,7 @@ def sweep(arguments: list[str]) -> int:
     """Execute `spacenet sweep …`."""
     selection = dataclasses.replace(Selection.peek(arguments), file={})
     options, engine, selection, settings = parse_stream_command(
-        SweepOptions,
-        arguments,
-        "sweep",
-        DESCRIPTION,
-        ["stream"],
-        selection,
-        {"validation": api.VALIDATION},
+        SweepOptions, arguments, "sweep", DESCRIPTION, ["stream"], selection, {"validation": api.VALIDATION}
     )
     folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
     progress = Console(stderr=True, quiet=options.quiet)
