@@ -10,7 +10,7 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
 from spacenet.cli.output import print_tables, write_report
 
 DESCRIPTION = (
@@ -23,10 +23,10 @@ DESCRIPTION = (
 class CompareOptions:
     """The stream, the methods, the seeds, and where the results go."""
 
-    stream: stream_argument() = "split-digits"  # type: ignore[valid-type]
-    methods: Annotated[
-        str, arg(metavar="A,B,…", help=f"The methods, separated by commas, or all: {methods_text()}.")
-    ] = "naive,ewc,spacenet,joint"
+    stream: StreamArgument = "split-digits"
+    methods: Annotated[str, arg(metavar="A,B,…", help=f"The methods, separated by commas, or all: {METHOD_NAMES}.")] = (
+        "naive,ewc,spacenet,joint"
+    )
     seeds: Annotated[int, Ge(1)] = 1
     """Run each method with this many seeds, counting up from --seed."""
     seed: Annotated[int, Ge(0)] = 0
@@ -54,30 +54,13 @@ def compare(arguments: list[str]) -> int:
         CompareOptions, arguments, "compare", DESCRIPTION, ["stream"], selection
     )
     folder = options.out or Path("comparisons") / selection.stream
+    given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
+    given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}
     try:
-        comparison = api.compare(
-            selection.stream,
-            options.methods,
-            seeds=options.seeds,
-            seed=options.seed,
-            net=options.net,
-            preset=options.preset,
-            config=options.config,
-            out=folder,
-            progress=not options.quiet,
-            **vars(engine),
-            **settings,
-        )
+        comparison = api.compare(selection.stream, **given)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
         return 130
-    _print(comparison, options, folder)
-    if not options.no_report and comparison.rows:
-        write_report(comparison, folder, silent=options.format != "table")
-    return 1 if comparison.failures else 0
-
-
-def _print(comparison: api.Comparison, options: CompareOptions, folder: Path) -> None:
     if options.format == "table":
         print_tables(comparison.tables())
         print(f"Runs and tables are in {folder}")
@@ -85,3 +68,6 @@ def _print(comparison: api.Comparison, options: CompareOptions, folder: Path) ->
         print(getattr(comparison, f"to_{options.format}")(), end="")
     for failure in comparison.failures:
         print(f"spacenet: {failure}", file=sys.stderr)
+    if not options.no_report and comparison.rows:
+        write_report(comparison, folder, silent=options.format != "table")
+    return 1 if comparison.failures else 0

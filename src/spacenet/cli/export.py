@@ -3,16 +3,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import tyro
-from tyro.conf import arg
-
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import print_tables
 from spacenet.config.settings import to_plain
 from spacenet.errors import SettingsError
-from spacenet.model.export import FORMATS, Exported, export_model
+from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import load_model
 from spacenet.report.tables import Table
 from spacenet.utils.text import format_bytes
@@ -27,7 +24,7 @@ DESCRIPTION = (
 class ExportOptions:
     """The model, the format, and where to write."""
 
-    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+    model: ModelArgument
     to: Literal["onnx", "torch"]
     """onnx: one ONNX file. torch: a .pt2 file that torch.export.load reads."""
     out: Path | None = None
@@ -49,14 +46,10 @@ def export(arguments: list[str]) -> int:
     exported = export_model(model, path, options.to)
     if options.json:
         print(json.dumps(to_plain(exported), indent=1))
-    else:
-        _show(exported)
-    return 0
-
-
-def _show(exported: Exported) -> None:
+        return 0
     rows = [[layer.name, f"{layer.packed:,}", f"{layer.units:,}"] for layer in exported.layers]
     print_tables([Table("Units in the file", ["layer", "packed", "of"], rows)])
     print(f"Classes: {', '.join(map(str, exported.classes))}")
     print(f"Checked against the model: probabilities differ by at most {exported.max_difference:.1e}")
     print(f"Wrote {exported.path} ({format_bytes(exported.bytes)})")
+    return 0

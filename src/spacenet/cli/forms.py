@@ -1,6 +1,8 @@
 """Forms: the flags of a command are the fields of a dataclass, with their texts, bounds and defaults."""
 
 import dataclasses
+import functools
+import operator
 import types
 import typing
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from spacenet.config.settings import bounds_of, check, field_docs, field_types
 
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+ModelArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
@@ -35,18 +38,11 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
 def form_type(kind: type, skip: Sequence[str] = ()) -> type:
     """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
     docs, hints = field_docs(kind), field_types(kind)
-    fields = []
+    fields: list[Any] = []
     for field in dataclasses.fields(kind):
-        if field.name in skip:
-            continue
-        declared = _annotated(hints[field.name], docs.get(field.name, ""))
-        default = (
-            dataclasses.field(default_factory=field.default_factory)
-            if field.default_factory is not dataclasses.MISSING
-            else field.default
-        )
-        required = default is dataclasses.MISSING
-        fields.append((field.name, declared) if required else (field.name, declared, default))
+        if field.name not in skip:
+            default: Any = dataclasses.field(default=field.default, default_factory=field.default_factory)
+            fields.append((field.name, _annotated(hints[field.name], docs.get(field.name, "")), default))
     return make_dataclass(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, frozen=True)
 
 
@@ -64,10 +60,7 @@ def _strip(hint: Any) -> Any:
     if typing.get_origin(hint) is Annotated:
         return _strip(typing.get_args(hint)[0])
     if _is_union(hint):
-        first, *rest = map(_strip, typing.get_args(hint))
-        for each in rest:
-            first = first | each
-        return first
+        return functools.reduce(operator.or_, map(_strip, typing.get_args(hint)))
     if typing.get_origin(hint) is tuple:
         return types.GenericAlias(tuple, (_strip(typing.get_args(hint)[0]), ...))
     return hint

@@ -3,13 +3,8 @@
 import dataclasses
 import json
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
-import tyro
-from tyro.conf import arg
-
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import print_tables
 from spacenet.model.file import load_model
 from spacenet.model.inspection import inspect_model
@@ -22,7 +17,7 @@ DESCRIPTION = "Show what a model holds: its space, its tasks and classes, its si
 class InspectOptions:
     """The model."""
 
-    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+    model: ModelArgument
     json: bool = False
     """Print everything as JSON."""
 

@@ -3,19 +3,17 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import tyro
 from annotated_types import Ge
-from tyro.conf import arg
 
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import print_tables
 from spacenet.data.arrays import read_arrays
 from spacenet.data.inputs import looks_scaled
@@ -26,18 +24,15 @@ from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model
 from spacenet.model.predictions import accuracy
 from spacenet.report.tables import learned_table
-from spacenet.training.loop import Epoch
 
 DESCRIPTION = "Add one task, all classes in a file, to a saved model. What it learned before stays as it is."
-OnBatch = Callable[[int, int], None]
-OnEpoch = Callable[[Epoch], None]
 
 
 @dataclass(frozen=True)
 class LearnOptions:
     """The model, and what it learns."""
 
-    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+    model: ModelArgument
     npz: Path
     """What to learn: x_train and y_train, or x and y; with x_test and y_test the result is evaluated."""
     out: Path | None = None
@@ -52,31 +47,22 @@ class LearnOptions:
     """Show no progress."""
 
 
-@dataclass(frozen=True)
-class NewTask:
-    """What there is to learn, and to evaluate it with."""
-
-    x: Array
-    y: Array
-    test: tuple[Array, Array] | None
-
-
 def learn(arguments: list[str]) -> int:
     """Execute `spacenet learn …`."""
     options = parse(LearnOptions, arguments, "learn", DESCRIPTION)
     out = _target(options)
     model = load_model(options.model)
-    task = read_task(options.npz.expanduser(), model)
+    x, y, *test = read_task(options.npz.expanduser(), model)
     before = model.classes, _connections(model)
     began, config = time.perf_counter(), model.config
     given = {"epochs": options.epochs, "expand": options.expand}
     changed = config.replace(**{name: value for name, value in given.items() if value is not None})
-    with _progress(options.quiet, len(model.tasks)) as (on_batch, on_epoch):
-        model.learn(task.x, task.y, config=changed, on_batch=on_batch, on_epoch=on_epoch)
+    with _progress(options.quiet, len(model.tasks)) as callbacks:
+        model.learn(x, y, config=changed, **callbacks)
     model.config = config
     summary = _summary(model, before, time.perf_counter() - began)
-    if task.test is not None:
-        summary["accuracy"] = accuracy(model, *task.test)
+    if test:
+        summary["accuracy"] = accuracy(model, *test)
     save_model(out, model)
     summary["written"] = str(out)
     if options.json:
@@ -96,8 +82,8 @@ def _target(options: LearnOptions) -> Path:
     return out
 
 
-def read_task(path: Path, model: Model) -> NewTask:
-    """What a file holds for a model to learn."""
+def read_task(path: Path, model: Model) -> list[Array]:
+    """What a file holds for a model to learn: x, y and, to evaluate it with, x and y again if the file has them."""
     arrays = read_arrays(path, ("x_train", "y_train"), ("x", "y"), optional=("x_test", "y_test"))
     x, y, *test = arrays.values()
     if len(test) == 1:
@@ -115,7 +101,7 @@ def read_task(path: Path, model: Model) -> NewTask:
                 "multiply them by 255"
             )
     _check_labels(path, model.classes, np.unique(y).tolist())
-    return NewTask(x, y, (test[0], test[1]) if test else None)
+    return [x, y, *test]
 
 
 def _check_labels(path: Path, known: Sequence[Label], new: Sequence[Label]) -> None:
@@ -148,11 +134,8 @@ def _summary(model: Model, before: tuple[list[Label], int], seconds: float) -> d
 
 
 @contextmanager
-def _progress(quiet: bool, task: int) -> Iterator[tuple[OnBatch, OnEpoch]]:
-    """The progress of a run, for one task."""
-    callbacks = default_callbacks(not quiet)
-    if not callbacks:
-        yield (lambda done, total: None), (lambda epoch: None)
-        return
-    with closing(callbacks[0]) as callback:
-        yield partial(callback.on_batch_end, task), callback.on_epoch_end
+def _progress(quiet: bool, task: int) -> Iterator[dict[str, Any]]:
+    """The callbacks of `Model.learn` that show the progress of a run, for one task."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(closing(callback)) for callback in default_callbacks(not quiet)]
+        yield {"on_batch": partial(found[0].on_batch_end, task), "on_epoch": found[0].on_epoch_end} if found else {}

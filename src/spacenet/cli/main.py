@@ -6,49 +6,38 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from spacenet.errors import SpacenetError
 from spacenet.registry import STREAMS, unknown
 
-
-class Command(NamedTuple):
-    """What the overview says of a command. It is a function of the module of the same name in `spacenet.cli`."""
-
-    arguments: str
-    summary: str
-
-
 COMMANDS = {
-    "run": Command("[STREAM]", "learn a stream of tasks with one method"),
-    "compare": Command("[STREAM]", "run several methods and put them in one table"),
-    "sweep": Command("[STREAM]", "search a method's settings on held-out data"),
-    "report": Command("DIR …", "make the page of a run or a comparison again"),
-    "learn": Command("MODEL", "add classes to a saved model"),
-    "predict": Command("MODEL INPUT …", "predict the class of inputs"),
-    "inspect": Command("MODEL", "show what a model holds and how much space is left"),
-    "export": Command("MODEL", "write a model as ONNX or for torch"),
-    "serve": Command("MODEL", "serve a model over HTTP"),
-    "data": Command("list | fetch NAME", "list the data sets, or download one"),
+    "run": ("[STREAM]", "learn a stream of tasks with one method"),
+    "compare": ("[STREAM]", "run several methods and put them in one table"),
+    "sweep": ("[STREAM]", "search a method's settings on held-out data"),
+    "report": ("DIR …", "make the page of a run or a comparison again"),
+    "learn": ("MODEL", "add classes to a saved model"),
+    "predict": ("MODEL INPUT …", "predict the class of inputs"),
+    "inspect": ("MODEL", "show what a model holds and how much space is left"),
+    "export": ("MODEL", "write a model as ONNX or for torch"),
+    "serve": ("MODEL", "serve a model over HTTP"),
+    "data": ("list | fetch NAME", "list the data sets, or download one"),
 }
+"""The arguments and the summary of each command, a function of the module of the same name in `spacenet.cli`."""
 
 
 def usage() -> str:
     """The overview of all commands."""
-    lines = [f"  {name} {command.arguments}" for name, command in COMMANDS.items()]
-    width = max(map(len, lines)) + 3
-    texts = [f"{line:{width}}{command.summary}" for line, command in zip(lines, COMMANDS.values(), strict=True)]
-    return "\n".join(
-        [
-            "usage: spacenet COMMAND …",
-            "",
-            *texts,
-            "",
-            "spacenet COMMAND --help shows the options of a command, spacenet --version the version.",
-            f"Streams: {', '.join(STREAMS)}; or your own data with --npz FILE.",
-            "",
-        ]
-    )
+    lines = [(f"  {name} {arguments}", summary) for name, (arguments, summary) in COMMANDS.items()]
+    width = max(len(line) for line, _ in lines) + 3
+    texts = "\n".join(f"{line:{width}}{summary}" for line, summary in lines)
+    return f"""usage: spacenet COMMAND …
+
+{texts}
+
+spacenet COMMAND --help shows the options of a command, spacenet --version the version.
+Streams: {", ".join(STREAMS)}; or your own data with --npz FILE.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,25 +13,16 @@ from tyro.conf import arg
 from spacenet.api.settings import build_config
 from spacenet.cli.forms import fill, form_type
 from spacenet.config.engine import EngineConfig
-from spacenet.config.model import NetConfig, PreprocessingConfig
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import Settings, check
-from spacenet.config.stream import CUSTOM, StreamConfig
-from spacenet.config.training import TrainingConfig
+from spacenet.config.stream import CUSTOM
 from spacenet.registry import METHODS, STREAMS
 
 DATA_VARIABLE = "SPACENET_DATA"
 T = TypeVar("T")
-
-
-def stream_argument() -> Any:
-    """The positional argument that names a stream."""
-    text = f"What to learn: {', '.join(STREAMS)}; or give --npz."
-    return Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=text)]
-
-
-def methods_text() -> str:
-    return ", ".join(METHODS)
+STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or give --npz."
+StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=STREAM_HELP)]
+METHOD_NAMES = ", ".join(METHODS)
 
 
 def peek(arguments: Sequence[str], option: str) -> str | None:
@@ -77,54 +68,28 @@ class Selection:
     file: dict[str, Any]
 
     @classmethod
-    def peek(cls, arguments: Sequence[str], default_method: str = "spacenet") -> "Selection":
+    def peek(cls, arguments: Sequence[str]) -> "Selection":
         path = peek(arguments, "config")
         file = read_toml(Path(path)) if path else {}
-        return cls(
-            guess_stream(arguments, file.get("stream", {}).get("name", "split-digits")),
-            peek(arguments, "method") or file.get("method", {}).get("name", default_method),
-            peek(arguments, "net"),
-            peek(arguments, "preset"),
-            file,
-        )
+        stream = guess_stream(arguments, file.get("stream", {}).get("name", "split-digits"))
+        method = peek(arguments, "method") or file.get("method", {}).get("name", "spacenet")
+        return cls(stream, method, peek(arguments, "net"), peek(arguments, "preset"), file)
 
-    def config(self, settings: dict[str, Any] | None = None, seed: int | None = None) -> RunConfig:
+    def config(self, settings: dict[str, Any]) -> RunConfig:
         """The configuration that the selection and settings give."""
-        return build_config(
-            self.stream,
-            self.method,
-            net=self.net,
-            preset=self.preset,
-            config=self.file,
-            seed=seed,
-            settings=settings or {},
-        )
-
-
-GROUPS: dict[str, tuple[type[Settings], Sequence[str]]] = {
-    "stream": (StreamConfig, ("name",)),
-    "network": (NetConfig, ("name",)),
-    "training": (TrainingConfig, ()),
-    "preprocessing": (PreprocessingConfig, ()),
-}
-"""The groups of settings that every run has, and the fields that are no flags of their own."""
+        named: dict[str, Any] = {"net": self.net, "preset": self.preset, "config": self.file}
+        return build_config(self.stream, self.method, settings=settings, seed=None, **named)
 
 
 def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
     """For each group the form of its flags, with the configuration as defaults."""
-    values = {
-        "stream": config.stream,
-        "network": config.model.net,
-        "training": config.model.training,
-        "preprocessing": config.model.preprocessing,
-        "method": config.model.method_settings,
-    }
-    kinds = {**GROUPS, "method": (type(config.model.method_settings), ())}
+    model = config.model
+    values: dict[str, Settings] = {"stream": config.stream, "network": model.net, "training": model.training}
+    values |= {"preprocessing": model.preprocessing, "method": model.method_settings}
     found = {}
-    for name in groups:
-        kind, skip = kinds[name]
-        form = form_type(kind, skip)
-        found[name] = form, form(**{f.name: getattr(values[name], f.name) for f in dataclasses.fields(form)})
+    for group in groups:
+        form = form_type(type(values[group]), skip=("name",))  # of the stream and the network: arguments of their own
+        found[group] = form, form(**{f.name: getattr(values[group], f.name) for f in dataclasses.fields(form)})
     return found
 
 
@@ -137,12 +102,6 @@ def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[s
             if value != getattr(default, field.name):
                 given[field.name] = value.resolve() if isinstance(value, Path) else value
     return given
-
-
-def environment_settings() -> dict[str, Any]:
-    """Settings from the environment; a run records them, so that it can be resumed without it."""
-    folder = os.environ.get(DATA_VARIABLE)
-    return {"data_dir": Path(folder).resolve()} if folder else {}
 
 
 def parse_stream_command(
@@ -161,7 +120,7 @@ def parse_stream_command(
     """
     arguments = stream_first(arguments)
     while True:
-        default = selection.config(settings)
+        default = selection.config(settings or {})
         forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
         own = form_type(kind)
         form = make_dataclass("Form", [("main", own), *((name, each) for name, (each, _) in forms.items())])
@@ -176,6 +135,7 @@ def parse_stream_command(
     options = kind(**vars(filled.main))
     check(options)
     given = given_settings(filled, {name: forms[name] for name in groups})
-    if getattr(options, "resume", None) is None:
-        given = {**environment_settings(), **given}
+    folder = os.environ.get(DATA_VARIABLE)
+    if folder and getattr(options, "resume", None) is None:  # recorded, so that the run can be resumed without it
+        given = {"data_dir": Path(folder).resolve(), **given}
     return options, EngineConfig(**vars(filled.engine)), selection, given

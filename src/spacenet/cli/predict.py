@@ -13,7 +13,7 @@ import tyro
 from annotated_types import Ge
 from tyro.conf import arg
 
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import ModelArgument, parse
 from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
@@ -34,7 +34,7 @@ INPUTS = (
 class PredictOptions:
     """The model, its inputs, and the format of the predictions."""
 
-    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+    model: ModelArgument
     inputs: Annotated[tyro.conf.Positional[tuple[str, ...]], arg(metavar="INPUT …", help=INPUTS, help_behavior_hint="")]
     format: Format = "text"
     """text: for people; csv; jsonl: one JSON object per line."""
@@ -53,7 +53,8 @@ def predict(arguments: list[str]) -> int:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)
     scale = model.fitted_normalization.scale
-    chunks = read_inputs(options.inputs, model.input_shape, scale, _stdin(), options.resize)
+    stdin = BufferedReader(BytesIO()) if sys.stdin is None else cast(BufferedReader, sys.stdin.buffer)  # None: closed
+    chunks = read_inputs(options.inputs, model.input_shape, scale, stdin, options.resize)
     if options.out is None:
         _write(model, chunks, options, sys.stdout)
         return 0
@@ -77,11 +78,6 @@ def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: 
         out.flush()
         count += len(chunk.x)
     return count
-
-
-def _stdin() -> BufferedReader:
-    """The bytes of the standard input; none where it is closed."""
-    return BufferedReader(BytesIO()) if sys.stdin is None else cast(BufferedReader, sys.stdin.buffer)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
 from spacenet.cli.output import print_tables, write_report
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
@@ -27,8 +27,8 @@ GROUPS = ("stream", "network", "training", "preprocessing", "method")
 class RunOptions:
     """The stream, the method, the seeds, and where the results go."""
 
-    stream: stream_argument() = "split-digits"  # type: ignore[valid-type]
-    method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {methods_text()}.")] = "spacenet"
+    stream: StreamArgument = "split-digits"
+    method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {METHOD_NAMES}.")] = "spacenet"
     net: str | None = None
     """Another network than the preset's: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH, or a registered name."""
     preset: str | None = None
@@ -60,16 +60,14 @@ def run(arguments: list[str]) -> int:
     )
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
-            raise SettingsError(
-                "settings come from the folder; only --workers, --json and --quiet go with it", setting="resume"
-            )
+            reason = "settings come from the folder; only --workers, --json and --quiet go with it"
+            raise SettingsError(reason, setting="resume")
         folder = options.resume
     else:
         folder = options.out or _new_folder(selection)
         if (folder / api.CONFIG).exists() or api.seed_folders(folder):
-            raise RunError(
-                f"{folder} holds a run already.", cli=f"Continue it with --resume {folder}, or choose another --out."
-            )
+            remedy = f"Continue it with --resume {folder}, or choose another --out."
+            raise RunError(f"{folder} holds a run already.", cli=remedy)
     try:
         result = _execute(options, engine, selection, settings, folder)
     except SpaceFull as error:
@@ -86,24 +84,14 @@ def _execute(
     options: RunOptions, engine: EngineConfig, selection: Selection, settings: dict[str, Any], folder: Path
 ) -> Any:
     callbacks = api.tensorboard_callbacks() if options.tensorboard else ()
+    common: dict[str, Any] = {"callbacks": callbacks, "progress": not options.quiet}
     if options.resume is not None:
-        return api.resume(folder, callbacks=callbacks, progress=not options.quiet, engine=engine)
+        return api.resume(folder, engine=engine, **common)
     if options.tensorboard:  # it follows runs live, so in this process
         engine = EngineConfig(workers=1)
-    return api.run(
-        selection.stream,
-        selection.method,
-        net=selection.net,
-        preset=selection.preset,
-        config=selection.file,
-        seed=options.seed,
-        seeds=options.seeds if options.seeds > 1 else None,
-        out=folder,
-        callbacks=callbacks,
-        progress=not options.quiet,
-        **vars(engine),
-        **settings,
-    )
+    given = {"net": selection.net, "preset": selection.preset, "config": selection.file, "out": folder, **common}
+    seeds: dict[str, Any] = {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None}
+    return api.run(selection.stream, selection.method, **given, **seeds, **vars(engine), **settings)
 
 
 def _new_folder(selection: Selection) -> Path:

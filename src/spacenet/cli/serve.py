@@ -7,15 +7,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import torch
-import tyro
 from annotated_types import Ge, Gt, Le
-from tyro.conf import arg
 
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import ModelArgument, parse
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 
@@ -30,7 +27,7 @@ BACKLOG = 512
 class ServeOptions:
     """The model, the address, and what requests may do."""
 
-    model: Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="The model file.")]
+    model: ModelArgument
     host: str = "127.0.0.1"
     """Address to listen at. Any but this computer's own lets others in, and there is no password."""
     port: Annotated[int, Ge(0), Le(65535)] = 8000
@@ -62,9 +59,8 @@ def serve(arguments: list[str]) -> int:
     ):
         app = create_app(store, learning, pool, int(options.max_request_mb * 1024**2))
         _announce(options, listener, store.current.tasks, len(store.current.classes))
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=LAST_REQUESTS_SECONDS
-        )
+        quiet = {"log_level": "warning", "access_log": False}
+        config = uvicorn.Config(app, timeout_graceful_shutdown=LAST_REQUESTS_SECONDS, **quiet)
         with suppress(KeyboardInterrupt):  # the way to end it
             uvicorn.Server(config).run(sockets=[listener])
     print("stopped", flush=True)
@@ -89,8 +85,7 @@ def _announce(options: ServeOptions, listener: socket.socket, tasks: int, classe
     host, port = listener.getsockname()[:2]
     at = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     can = "predicts and learns" if options.allow_learn else "predicts"
-    print(
-        f"{options.model} ({tasks} tasks, {classes} classes) {can} at {at} (see {at}/docs; Ctrl-C ends it)", flush=True
-    )
+    holds = f"{tasks} tasks, {classes} classes"
+    print(f"{options.model} ({holds}) {can} at {at} (see {at}/docs; Ctrl-C ends it)", flush=True)
     if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
         print(f"spacenet: warning: {host} is open to other computers, and there is no password", file=sys.stderr)

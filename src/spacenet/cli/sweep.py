@@ -11,7 +11,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import Selection, methods_text, parse_stream_command, stream_argument
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
 
 DESCRIPTION = (
     "Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never "
@@ -23,8 +23,8 @@ DESCRIPTION = (
 class SweepOptions:
     """What is searched, and how."""
 
-    stream: stream_argument() = "split-digits"  # type: ignore[valid-type]
-    method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {methods_text()}.")] = "spacenet"
+    stream: StreamArgument = "split-digits"
+    method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {METHOD_NAMES}.")] = "spacenet"
     trials: Annotated[int, Ge(1)] = 20
     """How many settings are tried in all."""
     search: Literal["random", "tpe"] = "random"
@@ -45,13 +45,7 @@ def sweep(arguments: list[str]) -> int:
     """Execute `spacenet sweep …`."""
     selection = dataclasses.replace(Selection.peek(arguments), file={})
     options, engine, selection, settings = parse_stream_command(
-        SweepOptions,
-        arguments,
-        "sweep",
-        DESCRIPTION,
-        ["stream"],
-        selection,
-        {"validation": api.VALIDATION},
+        SweepOptions, arguments, "sweep", DESCRIPTION, ["stream"], selection, {"validation": api.VALIDATION}
     )
     folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
     progress = Console(stderr=True, quiet=options.quiet)
@@ -60,20 +54,10 @@ def sweep(arguments: list[str]) -> int:
         score = "failed" if trial.score is None else f"ACC {trial.score:.2f}"
         progress.print(f"trial {trial.number + 1}/{options.trials}: {score}  {trial}", highlight=False)
 
+    given = {name: getattr(options, name) for name in ("trials", "search", "seeds", "seed", "config")}
+    given |= {"out": folder, "on_trial": show, **vars(engine), **settings}
     try:
-        result = api.sweep(
-            selection.stream,
-            selection.method,
-            trials=options.trials,
-            search=options.search,
-            seeds=options.seeds,
-            seed=options.seed,
-            config=options.config,
-            out=folder,
-            on_trial=show,
-            **vars(engine),
-            **settings,
-        )
+        result = api.sweep(selection.stream, selection.method, **given)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
         return 130

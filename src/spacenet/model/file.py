@@ -11,8 +11,7 @@ from safetensors.numpy import load, save
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
-from spacenet.model.decoding import decode
-from spacenet.model.encoding import Arrays, encode
+from spacenet.model.encoding import Arrays, decode, encode
 from spacenet.model.model import Model
 from spacenet.utils.files import save_bytes
 
@@ -87,8 +86,8 @@ def _content(path: Path) -> bytes:
 def _header(text: bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError("damaged: its header cannot be read") from error
+    except (ValueError, RecursionError):
+        header = None
     if not isinstance(header, dict):
         raise ModelFileError("damaged: its header cannot be read")
     return header

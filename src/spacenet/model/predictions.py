@@ -30,6 +30,11 @@ class Prediction:
     labels: Sequence[Label]
     probabilities: Sequence[float]
 
+    def top(self) -> list[dict[str, Any]]:
+        """The classes with their probabilities, for JSON."""
+        pairs = zip(self.labels, self.probabilities, strict=True)
+        return [{"label": label, "probability": share} for label, share in pairs]
+
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
     """The predictions for the samples of a chunk."""

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -14,15 +15,20 @@ from starlette.requests import ClientDisconnect
 from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve import messages
-from spacenet.serve.body import BodyReader
-from spacenet.serve.errors import RequestError
 from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.messages import RequestError
 from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
 ABOUT = "A spacenet model: predict the class of inputs and, where that is allowed, learn new classes."
+TOP = {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}}
 NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 MAX_TOP = 10**6
+SMALL = 64 * 1024
+LARGE_AT_ONCE = 8
+"""Requests with more than `SMALL` bytes that are received and worked on at the same time; others wait."""
+BODY_SECONDS = 60.0
+"""For a body to arrive."""
 Result = TypeVar("Result")
 
 
@@ -30,17 +36,44 @@ class Handlers:
     """What all endpoints share: the model, the training job if learning is allowed, and the threads for the work."""
 
     def __init__(self, store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> None:
-        self.store, self.learning, self.pool = store, learning, pool
-        self.bodies = BodyReader(max_bytes)
+        self.store, self.learning, self.pool, self.max_bytes = store, learning, pool, max_bytes
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
 
-    async def in_thread(self, work: Callable[[], Result]) -> Result:
+    @asynccontextmanager
+    async def body(self, request: Request) -> AsyncIterator[bytes]:
+        """A request's body, in bounded memory even if its length is not given or it never ends.
+
+        Its memory counts as taken until the end of the block.
+        """
+        too_large = RequestError(f"the body is larger than {self.max_bytes / 1024**2:g} MiB; send less at a time", 413)
+        claimed = request.headers.get("content-length", "")
+        if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.max_bytes):
+            raise too_large
+        body, large = bytearray(), False
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    if len(body) + len(chunk) > self.max_bytes:
+                        raise too_large
+                    if len(body) + len(chunk) > SMALL and not large:
+                        await self._large.acquire()
+                        large = True
+                    body += chunk
+            yield bytes(body)
+        except TimeoutError as error:
+            raise RequestError(f"the body did not arrive within {BODY_SECONDS:.0f} s", 408) from error
+        finally:
+            if large:
+                self._large.release()
+
+    async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work)
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
 
     async def predict(self, request: Request) -> Response:
         kind, top = _kind(request), _top(request)
-        async with self.bodies.read(request) as body:
-            return await self.in_thread(lambda: self._predict(body, kind, top))
+        async with self.body(request) as body:
+            return await self.in_thread(self._predict, body, kind, top)
 
     def _predict(self, body: bytes, kind: str, top: int) -> Response:
         served = self.store.current  # taken once: all of an answer comes from one model
@@ -50,28 +83,25 @@ class Handlers:
     async def learn(self, request: Request) -> Response:
         learning, kind = self.learning, _kind(request)
         if learning is None:
-            raise RequestError(403, NO_LEARNING)
+            raise RequestError(NO_LEARNING, 403)
         learning.check_free()  # before the body is received
-        async with self.bodies.read(request) as body:
-            return await self.in_thread(lambda: self._learn(learning, body, kind))
+        async with self.body(request) as body:
+            return await self.in_thread(self._learn, learning, body, kind)
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, self.store.current.input_shape, self.bodies.most)
+        x, y = read_task(body, kind, self.store.current.input_shape, self.max_bytes)
         return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
-        return _respond(self.learning.job if self.learning else messages.Job())
+        return _respond(self._job())
+
+    def _job(self) -> messages.Job:
+        return self.learning.job if self.learning else messages.Job()
 
     async def health(self) -> Response:
-        served, job = self.store.current, self.learning.job if self.learning else messages.Job()
-        return _respond(
-            messages.Health(
-                version=__version__,
-                tasks=served.tasks,
-                classes=len(served.classes),
-                learning=job if job.state == "running" else None,
-            )
-        )
+        served, job = self.store.current, self._job()
+        learning, classes = job if job.state == "running" else None, len(served.classes)
+        return _respond(messages.Health(version=__version__, tasks=served.tasks, classes=classes, learning=learning))
 
     async def model(self) -> Response:
         return _respond(self.store.current.description)
@@ -81,59 +111,34 @@ def create_app(store: Store, learning: TrainingJob | None, pool: Executor, max_b
     """The service as an ASGI application; without `learning` it only predicts."""
     handlers = Handlers(store, learning, pool, max_bytes)
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None)
-    _add(app, "GET", "/health", handlers.health, messages.Health, "Health")
-    _add(app, "GET", "/model", handlers.model, messages.Description, "Describe the model")
-    predict = {**_body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it."), **_TOP}
-    _add(app, "POST", "/predict", handlers.predict, messages.Predictions, "Predict the class of inputs", predict)
+    _add(app, "GET /health", handlers.health, messages.Health, "Health")
+    _add(app, "GET /model", handlers.model, messages.Description, "Describe the model")
+    predict = _body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it.", [TOP])
+    _add(app, "POST /predict", handlers.predict, messages.Predictions, "Predict the class of inputs", predict)
     learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
-    _add(app, "POST", "/learn", handlers.learn, messages.Job, "Learn a task", learn, 202)
-    _add(app, "GET", "/learn", handlers.job, messages.Job, "The state of the last training job")
-    app.add_exception_handler(RequestError, _handle_error)
-    app.add_exception_handler(DataError, _handle_error)
-    app.add_exception_handler(HTTPException, _handle_error)
-    app.add_exception_handler(ClientDisconnect, _handle_error)
-    app.add_exception_handler(Exception, _handle_fault)
+    _add(app, "POST /learn 202", handlers.learn, messages.Job, "Learn a task", learn)
+    _add(app, "GET /learn", handlers.job, messages.Job, "The state of the last training job")
+    for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
+        app.add_exception_handler(kind, _handle_error)
     return app
 
 
-def _add(
-    app: FastAPI,
-    verb: str,
-    path: str,
-    function: Callable[..., Any],
-    form: type[BaseModel],
-    summary: str,
-    extra: dict[str, Any] | None = None,
-    status: int = 200,
-) -> None:
+def _add(app: FastAPI, route: str, function: Any, form: type[BaseModel], summary: str, extra: Any = None) -> None:
+    """Add an endpoint; `route` is its verb, path and, if that is not 200, status."""
+    verb, path, *rest = route.split()
+    status = int(rest[0]) if rest else 200
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb == "POST":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
-    app.add_api_route(
-        path,
-        function,
-        methods=[verb],
-        response_model=None,
-        responses=responses,
-        status_code=status,
-        summary=summary,
-        description=form.__doc__ or "",
-        openapi_extra=extra,
-    )
+    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses, "openapi_extra": extra}
+    app.add_api_route(path, function, methods=[verb], response_model=None, status_code=status, **about)
 
 
-_TOP = {
-    "parameters": [
-        {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}},
-    ]
-}
-
-
-def _body(form: type[BaseModel], binary: tuple[str, ...], words: str) -> dict[str, Any]:
-    """A request's body for the service's description."""
+def _body(form: type[BaseModel], binary: tuple[str, ...], words: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """A request's body and parameters for the service's description."""
     content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
     content |= {kind: {"schema": {"type": "string", "format": "binary", "description": words}} for kind in binary}
-    return {"requestBody": {"required": True, "content": content}}
+    return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
 
 
 def _kind(request: Request) -> str:
@@ -143,7 +148,7 @@ def _kind(request: Request) -> str:
 def _top(request: Request) -> int:
     text = request.query_params.get("top", "1")
     if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= MAX_TOP):
-        raise RequestError(422, f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
+        raise RequestError(f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
     return int(text)
 
 
@@ -159,15 +164,11 @@ async def _handle_error(request: Request, error: Exception) -> Response:
             return _respond({"error": error.reason}, error.status)
         case HTTPException():
             there = "choose from GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
-            return _respond(
-                {"error": f"{error.detail}: {request.method} {request.url.path}; {there}"}, error.status_code
-            )
+            reason = f"{error.detail}: {request.method} {request.url.path}; {there}"
+            return _respond({"error": reason}, error.status_code)
         case ClientDisconnect():
             return _respond({"error": "the client disconnected"}, 400)
-        case _:
+        case DataError():
             return _respond({"error": str(error)}, 422)
-
-
-async def _handle_fault(request: Request, error: Exception) -> Response:
-    """A bug: the server writes it to its log."""
-    return _respond({"error": "the request failed; the log of the service says why"}, 500)
+        case _:  # a bug: the server writes it to its log
+            return _respond({"error": "the request failed; the log of the service says why"}, 500)

@@ -19,8 +19,7 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
-from spacenet.serve.errors import RequestError
-from spacenet.serve.messages import Job
+from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.store import Signature, Store
 
 Process = subprocess.Popen[str]
@@ -32,26 +31,20 @@ class TrainingJob:
     def __init__(self, store: Store) -> None:
         self.store, self.job = store, Job()
         self.process: Process | None = None
-        self._lock, self._began = threading.Lock(), 0.0
+        self._lock, self._began, self._closed = threading.Lock(), 0.0, False
         self._watcher: threading.Thread | None = None
-        self._closed = False
-        folder = store.path.parent
+        folder, self._prefix = store.path.parent, f".{store.path.name}.learning-"
         if not os.access(folder, os.W_OK):
-            raise SettingsError(
-                f"{folder} cannot be written to, and new models are written there", setting="allow_learn"
-            )
-        for leftover in folder.glob(self._prefix() + "*"):  # of a service that was killed
+            reason = f"{folder} cannot be written to, and new models are written there"
+            raise SettingsError(reason, setting="allow_learn")
+        for leftover in folder.glob(self._prefix + "*"):  # of a service that was killed
             shutil.rmtree(leftover, ignore_errors=True)
-
-    @property
-    def running(self) -> bool:
-        return self.job.state == "running"
 
     def check_free(self) -> None:
         """Refuse a task while another is being learned."""
-        if self.running:
+        if self.job.state == "running":
             raise RequestError(
-                409, f"task number {self.job.number} is being learned; see GET /learn, and try again later"
+                f"task number {self.job.number} is being learned; see GET /learn, and try again later", 409
             )
 
     def start(self, x: Array, y: Array) -> Job:
@@ -63,13 +56,13 @@ class TrainingJob:
             self.job, self._began = job, time.monotonic()
         folder = None
         try:
-            folder = Path(tempfile.mkdtemp(prefix=self._prefix(), dir=self.store.path.parent))
+            folder = Path(tempfile.mkdtemp(prefix=self._prefix, dir=self.store.path.parent))
             np.savez(folder / "data.npz", x=x, y=y)
             signature = self.store.signature()
             self.process = self.start_process(folder)
         except OSError as error:
             self._end(folder, f"the worker process could not be started ({error.strerror or error})")
-            raise RequestError(503, self.job.error or "") from error
+            raise RequestError(self.job.error or "", 503) from error
         self._watcher = threading.Thread(target=self._watch, args=(self.process, folder, signature), daemon=True)
         self._watcher.start()
         return job
@@ -81,9 +74,6 @@ class TrainingJob:
             assert self.process is not None
             self.process.kill()
             self._watcher.join()
-
-    def _prefix(self) -> str:
-        return f".{self.store.path.name}.learning-"
 
     def start_process(self, folder: Path) -> Process:
         """Start the worker that learns the data in a folder."""
@@ -100,10 +90,8 @@ class TrainingJob:
         )
 
     def _watch(self, process: Process, folder: Path, begun_from: Signature) -> None:
-        problem: str | None
         try:
-            problem = self._follow(process)
-            if problem is None:
+            if (problem := self._follow(process)) is None:
                 self.store.adopt(folder / "new.safetensors", begun_from)
         except (SpacenetError, OSError) as error:
             problem = str(error)

@@ -1,4 +1,4 @@
-"""Requests and responses of the service, as its description (/openapi.json) shows them."""
+"""Requests and responses of the service, as its description (/openapi.json) shows them, and its error."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,6 +7,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from spacenet.model.model import Label
 
 INPUTS = "Samples as they were when the model was learned: raw values, nested as its input shape or flat."
+LABELS = "One for each input: all integers, all texts, or all of one other plain type."
+
+
+class RequestError(Exception):
+    """A request that is answered with this reason and HTTP status."""
+
+    def __init__(self, reason: str, status: int = 422) -> None:
+        super().__init__(reason)
+        self.reason, self.status = reason, status
 
 
 class Request(BaseModel):
@@ -26,11 +35,7 @@ class LearnRequest(Request):
     """A task to learn: inputs and their labels."""
 
     inputs: Annotated[list[Any], Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0], [7.0, 0.0, 1.5]]])]
-    labels: Annotated[
-        list[Any],
-        Field(description="One for each input: all integers, all texts, or all of one other plain type."),
-        Field(examples=[["cat", "dog"]]),
-    ]
+    labels: Annotated[list[Any], Field(description=LABELS, examples=[["cat", "dog"]])]
 
 
 class Prediction(BaseModel):

@@ -23,8 +23,7 @@ from spacenet.data.arrays import (
 )
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
-from spacenet.serve.errors import RequestError
-from spacenet.serve.messages import LearnRequest, PredictRequest, Request
+from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
 
 JSON = ("application/json",)
 NPY = ("application/octet-stream", "application/x-npy")
@@ -52,37 +51,36 @@ def read_task(body: bytes, kind: str, shape: tuple[int, ...], most: int) -> tupl
         request = _json(body, kind, LearnRequest, NPZ)
         inputs, given = _nested(request.inputs, shape), request.labels
     if len(given) != len(inputs):
-        raise RequestError(
-            422, f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input"
-        )
+        raise RequestError(f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
     return inputs, _labels(given)
 
 
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
     if kind not in JSON:
-        raise RequestError(415, f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}")
+        raise RequestError(f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}", 415)
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))
         status = 400 if first["type"] == "json_invalid" else 422
-        raise RequestError(status, f"{where}: {first['msg']}" if where else first["msg"]) from error
-
-
-# Inputs
+        raise RequestError(f"{where}: {first['msg']}" if where else first["msg"], status) from error
 
 
 def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
     """Lists of numbers as an array. Checked first, because numpy would convert texts to numbers."""
     if not inputs:
-        raise RequestError(422, "inputs is empty; give at least one")
+        raise RequestError("inputs is empty; give at least one")
     numbers = chain.from_iterable(_flat(sample, shape, f"inputs[{row}]") for row, sample in enumerate(inputs))
     try:
         flat = np.fromiter(numbers, dtype=np.float64, count=len(inputs) * math.prod(shape))
     except OverflowError as error:
-        raise RequestError(422, "inputs: a number is too large") from error
-    return _finite(flat.reshape(len(inputs), *shape))
+        raise RequestError("inputs: a number is too large") from error
+    with np.errstate(over="ignore"):
+        x = flat.reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
+    for row in find_nonfinite(x):
+        raise RequestError(f"inputs[{row}] holds NaN, infinite or too large numbers")
+    return x
 
 
 def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
@@ -91,27 +89,16 @@ def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
     level = [sample]
     for length in shape if nested else (math.prod(shape),):
         if any(not isinstance(part, list) or len(part) != length for part in level):
-            raise RequestError(
-                422, f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list"
-            )
+            raise RequestError(f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list")
         level = list(chain.from_iterable(level))
     if not set(map(type, level)) <= {int, float, bool}:
-        raise RequestError(422, f"{where} holds something that is not a number")
+        raise RequestError(f"{where} holds something that is not a number")
     return level
-
-
-def _finite(x: Array) -> Array:
-    """The same as the 32-bit numbers that a network computes with."""
-    with np.errstate(over="ignore"):
-        x = x.astype(np.float32)
-    for row in find_nonfinite(x):
-        raise RequestError(422, f"inputs[{row}] holds NaN, infinite or too large numbers")
-    return x
 
 
 def _concat(chunks: list[Array]) -> Array:
     if not chunks:
-        raise RequestError(422, "inputs are empty; give at least one")
+        raise RequestError("inputs are empty; give at least one")
     return np.concatenate(chunks)
 
 
@@ -119,22 +106,17 @@ def _text(shape: tuple[int, ...]) -> str:
     return "×".join(map(str, shape)) or "()"
 
 
-# Labels
-
-
 def _labels(given: Sequence[Any]) -> Array:
     """Labels as an array; all of one type, because numpy would convert numbers to texts."""
     kinds: set[type] = set(map(type, given))
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
-        raise RequestError(
-            422, "labels: give all of them as integers, or all as texts (or all of one other plain type)"
-        )
+        raise RequestError("labels: give all of them as integers, or all as texts (or all of one other plain type)")
     if not all(map(_usable, given)):
         raise RequestError(
-            422, f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
+            f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
         )
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
-        raise RequestError(422, "labels: the texts are too long in total; make them shorter")
+        raise RequestError("labels: the texts are too long in total; make them shorter")
     return np.array(given)
 
 
@@ -144,20 +126,17 @@ def _usable(label: Label) -> bool:
     return abs(label) < 2**63  # neither NaN nor infinite
 
 
-# Archives
-
-
 def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
     """The inputs x and the labels y of an archive that is not too large when unpacked."""
     with report_damage("the body", how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
         if not {"x.npy", "y.npy"} <= set(members):
-            raise RequestError(422, f"the body lacks x or y: {how_to_save('xy')}")
+            raise RequestError(f"the body lacks x or y: {how_to_save('xy')}")
         x, y = members["x.npy"], members["y.npy"]
         if x.file_size + y.file_size > most:
-            raise RequestError(413, f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples")
+            raise RequestError(f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples", 413)
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise RequestError(422, f"the body uses an unusual compression: {how_to_save('xy')}")
+            raise RequestError(f"the body uses an unusual compression: {how_to_save('xy')}")
         with archive.open(x) as stream:
             inputs = _concat(list(read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
@@ -170,9 +149,9 @@ def _given_labels(content: bytes) -> list[Any]:
     check_length("y", header, len(content) - stream.tell(), how_to_save("xy"))
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
         raise RequestError(
-            422, f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
+            f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
         )
     labels = to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
-        raise RequestError(422, "y holds characters that are not Unicode")
+        raise RequestError("y holds characters that are not Unicode")
     return list(labels.tolist())

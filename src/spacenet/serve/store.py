@@ -14,7 +14,7 @@ from spacenet.errors import ModelFileError
 from spacenet.model.file import load_model
 from spacenet.model.model import Label, Model
 from spacenet.model.predictions import predict_chunk
-from spacenet.serve.errors import RequestError
+from spacenet.serve.messages import RequestError
 
 MAX_PREDICTIONS = 100_000
 """Predictions in one response."""
@@ -33,16 +33,9 @@ class Served:
     @classmethod
     def load(cls, path: Path) -> "Served":
         model = load_model(path)
-        # Packs it, so that no request has to.
-        model.predict_proba(np.zeros((1, *model.input_shape), np.float32))
-        description = {
-            "method": model.config.method,
-            "input_shape": model.input_shape,
-            "classes": model.classes,
-            "tasks": model.tasks,
-            "space_left": model.space_left(),
-        }
-        return cls(model, model.classes, description)
+        model.predict_proba(np.zeros((1, *model.input_shape), np.float32))  # packs it, so that no request has to
+        description = {"method": model.config.method, "input_shape": model.input_shape, "classes": model.classes}
+        return cls(model, model.classes, {**description, "tasks": model.tasks, "space_left": model.space_left()})
 
     @property
     def tasks(self) -> int:
@@ -57,22 +50,14 @@ class Served:
         named = min(top, len(self.classes))
         if len(x) * named > MAX_PREDICTIONS:
             raise RequestError(
-                413, f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
+                f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time", 413
             )
-        rows = [
-            [
-                {"label": label, "probability": chance}
-                for label, chance in zip(each.labels, each.probabilities, strict=True)
-            ]
-            for first in range(0, len(x), MAX_SAMPLES)
-            for each in predict_chunk(self.model, _chunk(x, first), named)
-        ]
+        rows: list[list[dict[str, Any]]] = []
+        for first in range(0, len(x), MAX_SAMPLES):
+            part = x[first : first + MAX_SAMPLES]
+            chunk = Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
+            rows += (each.top() for each in predict_chunk(self.model, chunk, named))
         return {"tasks": self.tasks, "predictions": rows if top > 1 else [row[0] for row in rows]}
-
-
-def _chunk(x: Array, first: int) -> Chunk:
-    part = x[first : first + MAX_SAMPLES]
-    return Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
 
 
 class Store:

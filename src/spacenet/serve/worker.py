@@ -20,10 +20,14 @@ from spacenet.training.loop import Epoch
 
 def learn(model_file: Path, data: Path, new: Path) -> None:
     """Learn the data with the model in a file, and write the new model to another file."""
+
+    def report(epoch: Epoch) -> None:
+        _report(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
+
     model = load_model(model_file)
     config = model.config
     with np.load(data, allow_pickle=False) as arrays:  # one thread: the others are for predictions
-        model.learn(arrays["x"], arrays["y"], config=config.replace(threads=1), on_epoch=_report_epoch)
+        model.learn(arrays["x"], arrays["y"], config=config.replace(threads=1), on_epoch=report)
     model.config = config
     save_model(new, model)
 
@@ -38,10 +42,6 @@ def main(arguments: Sequence[str]) -> int:
         _report(error=f"unexpected: {type(error).__name__}: {error}")
         raise
     return 0
-
-
-def _report_epoch(epoch: Epoch) -> None:
-    _report(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
 
 
 def _report(**facts: Any) -> None:

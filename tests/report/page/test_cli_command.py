@@ -20,7 +20,7 @@ def parse(line: str | None) -> RunConfig:
     options, _, selection, settings = parse_stream_command(
         RunOptions, arguments, "run", "", GROUPS, Selection.peek(arguments)
     )
-    return selection.config(settings, options.seed)
+    return selection.config(settings).with_seed(options.seed)
 
 
 @pytest.fixture(autouse=True)
