@@ -64,7 +64,7 @@ def matrix_table(data: "RunData") -> Table:
         [str(j + 1), *(f"{value:.1f}" if i <= j else "" for i, value in enumerate(row[: len(labels)]))]
         for j, row in enumerate(data.metrics["matrix"])
     ]
-    return Table("Accuracy in % on each task (its classes), among all classes seen so far", columns, rows)
+    return Table("Accuracy in % on each task, among all classes seen so far", columns, rows)
 
 
 def layers_table(data: "RunData") -> Table:
