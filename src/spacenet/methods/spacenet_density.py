@@ -33,8 +33,8 @@ from spacenet.methods.shared.class_statistics import (
 from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.space.blueprint import Params
+from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
-from spacenet.space.view import as_of, check_unit_values, unit_values
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
 

@@ -15,19 +15,13 @@ HIDDEN = (32, 32, 64, 64, 512)
 
 
 def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
-    """The network for images of this shape; `hidden` has the maps of each convolution, and last the linear layer.
-
-    Max pooling follows every second convolution.
-    """
+    """The network for images of this shape; `hidden` has the maps of each convolution, and last the linear layer."""
     channels, height, width = image_shape(input_shape)
     *maps, linear = hidden or HIDDEN
     halvings = len(maps) // 2
     if not maps or min(height, width) >> halvings < 1:
-        raise SettingsError(
-            f"{len(maps)} convolutions halve images of {height}×{width} {halvings} times; give one or more, "
-            "as many as the images allow, and last the linear layer",
-            setting="hidden",
-        )
+        message = f"{len(maps)} convolutions halve images of {height}×{width} {halvings} times; give one or more"
+        raise SettingsError(f"{message}, as many as the images allow, and last the linear layer", setting="hidden")
     positions = (height >> halvings) * (width >> halvings)
     names = [f"conv{i}" for i in range(1, len(maps) + 1)]
     layers = (
@@ -44,7 +38,7 @@ def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDD
         h = as_images(x)
         for link in hidden_links:
             h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if link in convolutions[1::2]:
+            if link in convolutions[1::2]:  # max pooling follows every second convolution
                 h = F.max_pool2d(h, 2)
         return connect(params, classify, h, hook) + params["output.bias"]
 

@@ -77,9 +77,8 @@ def update_statistics(
 class NormalizePartly(torch.autograd.Function):
     """Batch norm on a GPU where only the marked units use the batch's statistics, in one pass each way.
 
-    (h, scale, shift, running mean, running variance, marks) → normalized h; the running statistics change. The kernels
-    are those of torch's synchronized batch norm, which take the statistics as arguments: here those of the batch for
-    the marked units and the stored ones for the others. Only the batch's statistics pass gradients on.
+    The kernels are those of torch's synchronized batch norm, which take the statistics as arguments: here those of the
+    batch for the marked units and the stored ones for the others. Only the batch's statistics pass gradients on.
     """
 
     @staticmethod

@@ -151,11 +151,8 @@ class Workspace:
     # After an epoch
 
     def importance(self, layer: str) -> Tensor:
-        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones).
-
-        On the CPU, where a sum has a fixed order.
-        """
-        total = torch.zeros(len(self.units[layer]))
+        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones)."""
+        total = torch.zeros(len(self.units[layer]))  # on the CPU, where a sum has a fixed order
         is_input = layer == self.ledger.blueprint.input.name
         for opened in self.links.values():
             if layer == (opened.link.source if is_input else opened.link.target):
@@ -164,9 +161,9 @@ class Workspace:
         return total[self.selected[layer]]
 
     def rewire(self, fraction: float, optimizer: Optimizer | None = None) -> dict[str, Tensor]:
-        """Move a fraction of the connections of every link but the classifier (Algorithm 3).
+        """Move a fraction of the connections of every link but the classifier (Algorithm 3); returns which ones.
 
-        Returns which ones moved. They start at zero and with no history, in the optimizer too.
+        They start at zero and with no history, in the optimizer too.
         """
         self._base.index_fill_(0, self._place[: sum(o.params.numel() for o in self.links.values())], 0.0)
         moved, rows, start = {}, [], 0
