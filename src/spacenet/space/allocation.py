@@ -32,19 +32,17 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
     for link in blueprint.links:
         count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
         if not 0 < count <= sources * targets:
-            raise SettingsError(
-                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target} "
-                f"that a task selects (need 1 to {sources * targets})",
-                setting="connections",
+            message = (
+                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target}"
             )
+            raise SettingsError(f"{message} that a task selects (need 1 to {sources * targets})", setting="connections")
 
 
 def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:
     """How many more such tasks the free units allow; None if tasks reserve nothing, so that units never run out."""
-    room = {
-        name: len(ledger.free(name)) - budget.selected[name] for name, reserved in budget.reserved.items() if reserved
-    }
-    return min((max(0, left // budget.reserved[name] + 1) for name, left in room.items()), default=None)
+    reserved = [(name, count) for name, count in budget.reserved.items() if count > 0]
+    fit = [(len(ledger.free(name)) - budget.selected[name]) // count + 1 for name, count in reserved]
+    return max(0, min(fit)) if fit else None
 
 
 def select(

@@ -111,8 +111,9 @@ class Workspace:
 
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""
-        params = self.split(self._base.index_copy(0, self._place, self._own)) | self.statistics
-        return params | self.batch_stats if training else params
+        params = self.split(self._base.index_copy(0, self._place, self._own))
+        params.update(**self.statistics, **(self.batch_stats if training else {}))
+        return params
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""

@@ -39,9 +39,11 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
-        used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
-        gradients = [gradient for parameter in self.parameters if (gradient := parameter.grad) is not None]
-        if used:
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        if len(gradients) == len(self.parameters):
+            self._update(self.parameters, self._tensors, gradients)
+        elif gradients:
+            used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
             self._update([self.parameters[n] for n in used], [self._tensors[n] for n in used], gradients)
 
     @abstractmethod
