@@ -32,10 +32,10 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
     for link in blueprint.links:
         count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
         if not 0 < count <= sources * targets:
-            message = (
-                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target}"
+            ends = f"the {sources} units of {link.source} and the {targets} of {link.target} that a task selects"
+            raise SettingsError(
+                f"{count} do not fit between {ends} (need 1 to {sources * targets})", setting="connections"
             )
-            raise SettingsError(f"{message} that a task selects (need 1 to {sources * targets})", setting="connections")
 
 
 def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:

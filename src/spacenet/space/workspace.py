@@ -55,7 +55,7 @@ class Workspace:
         """Places of the selected units in the workspace."""
         self.sizes = sizes(ledger, self.units, self.layout.multiple)  # units of each layer, with padding
         links = ledger.blueprint.links
-        self.links = {o.name: OpenLink.open(ledger, o, new[o.name], self.units, self.sizes) for o in links}
+        self.links = {k.name: OpenLink.open(ledger, k, new[k.name], self.units, self.sizes) for k in links}
         self.statistics: dict[str, Tensor] = {}  # running statistics of batch norm, which the forward pass updates
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
@@ -112,8 +112,7 @@ class Workspace:
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""
         params = self.split(self._base.index_copy(0, self._place, self._own))
-        params.update(**self.statistics, **(self.batch_stats if training else {}))
-        return params
+        return {**params, **self.statistics, **(self.batch_stats if training else {})}
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""

@@ -40,7 +40,7 @@ class Optimizer(ABC):
     def step(self) -> None:
         """Update all parameters that have a gradient."""
         gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        if len(gradients) == len(self.parameters):
+        if gradients and len(gradients) == len(self.parameters):
             self._update(self.parameters, self._tensors, gradients)
         elif gradients:
             used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
