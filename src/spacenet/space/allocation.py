@@ -33,9 +33,8 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
         count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
         if not 0 < count <= sources * targets:
             ends = f"the {sources} units of {link.source} and the {targets} of {link.target} that a task selects"
-            raise SettingsError(
-                f"{count} do not fit between {ends} (need 1 to {sources * targets})", setting="connections"
-            )
+            message = f"{count} do not fit between {ends} (need 1 to {sources * targets})"
+            raise SettingsError(message, setting="connections")
 
 
 def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:
