@@ -4,8 +4,8 @@ import torch
 
 from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.space.ledger import as_of, unit_values
 from spacenet.space.pack import pack
-from spacenet.space.view import as_of, unit_values
 from tests.methods.support import learn
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 

@@ -22,8 +22,8 @@ from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.blueprint import Params
+from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
-from spacenet.space.view import as_of, check_unit_values, unit_values
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
 

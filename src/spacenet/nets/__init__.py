@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 from spacenet.config.model import NetConfig
 from spacenet.errors import SettingsError
@@ -19,8 +20,7 @@ WIDE_RESNET = re.compile(r"wrn-(\d{1,3})-(\d{1,3})")
 def build_net(config: NetConfig, input_shape: tuple[int, ...]) -> Blueprint:
     """The network for samples of this shape."""
     build = _find(config.name)
-    takes_hidden = len(_positional(build)) > 1
-    if config.hidden and not takes_hidden:
+    if config.hidden and len(_positional(build)) < 2:
         raise SettingsError(f"{config.name} does not take widths of hidden layers", setting="hidden")
     try:
         blueprint = build(input_shape, config.hidden) if config.hidden else build(input_shape)
@@ -52,30 +52,23 @@ def register_net(name: str, build: Build) -> Build:
 
     Examples
     --------
-    An MLP with tanh and a connection that skips its hidden layer:
+    An MLP with tanh:
 
     >>> import math, torch
     >>> from spacenet.nets import register_net
     >>> from spacenet.space.blueprint import Blueprint, Layer, Link
     >>> from spacenet.space.operations import connect
-    >>> def build_skip(input_shape, hidden=(50,)):
-    ...     layers = (
-    ...         Layer("input", math.prod(input_shape), unit_values=()),
-    ...         Layer("hidden", hidden[0]),
-    ...         Layer("output", 0),
-    ...     )
-    ...     enter, skip = Link("enter", "input", "hidden"), Link("skip", "input", "output")
-    ...     classify = Link("classify", "hidden", "output")
+    >>> def build_tanh(input_shape, hidden=(50,)):
+    ...     pixels = Layer("input", math.prod(input_shape), unit_values=())
+    ...     enter, classify = Link("enter", "input", "hidden"), Link("classify", "hidden", "output")
     ...     def forward(params, x, hook=None):
-    ...         x = x.flatten(1)
-    ...         h = torch.tanh(connect(params, enter, x, hook) + params["hidden.bias"])
-    ...         direct = connect(params, skip, x, hook)
-    ...         return connect(params, classify, h, hook) + direct + params["output.bias"]
-    ...     return Blueprint(layers, (enter, skip, classify), forward)
-    >>> build = register_net("skip", build_skip)
+    ...         h = torch.tanh(connect(params, enter, x.flatten(1), hook) + params["hidden.bias"])
+    ...         return connect(params, classify, h, hook) + params["output.bias"]
+    ...     return Blueprint((pixels, Layer("hidden", hidden[0]), Layer("output", 0)), (enter, classify), forward)
+    >>> build = register_net("tanh", build_tanh)
     >>> from spacenet.config.model import NetConfig
     >>> from spacenet.nets import build_net
-    >>> [layer.size for layer in build_net(NetConfig("skip", hidden=(30,)), (8, 8)).layers]
+    >>> [layer.size for layer in build_net(NetConfig("tanh", hidden=(30,)), (8, 8)).layers]
     [64, 30, 0]
     """
     if not callable(build) or not _positional(build):
@@ -100,8 +93,7 @@ def _find(name: str) -> Build:
         return partial(build_wide_resnet, depth=int(wide[1]), widen=int(wide[2]))
     if name not in NETS:
         raise unknown("net", name, [*NETS, "wrn-DEPTH-WIDTH"], setting="net")
-    found: Build = NETS[name]
-    return found
+    return cast(Build, NETS[name])
 
 
 def _positional(build: Build) -> list[inspect.Parameter]:

@@ -2,32 +2,22 @@
 
 from itertools import pairwise
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
 from spacenet.errors import SettingsError
 from spacenet.nets import image_shape
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
-from spacenet.space.operations import as_images, connect, norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Layer, Link
+from spacenet.space.operations import chain_with_norm, norm_values
 
 HIDDEN = (32, 32, 64, 64, 512)
 
 
 def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
-    """The network for images of this shape; `hidden` has the maps of each convolution, and last the linear layer.
-
-    Max pooling follows every second convolution.
-    """
+    """The network for images of this shape; `hidden` has the maps of each convolution, and last the linear layer."""
     channels, height, width = image_shape(input_shape)
     *maps, linear = hidden or HIDDEN
     halvings = len(maps) // 2
     if not maps or min(height, width) >> halvings < 1:
-        raise SettingsError(
-            f"{len(maps)} convolutions halve images of {height}×{width} {halvings} times; give one or more, "
-            "as many as the images allow, and last the linear layer",
-            setting="hidden",
-        )
+        message = f"{len(maps)} convolutions halve images of {height}×{width} {halvings} times; give one or more"
+        raise SettingsError(f"{message}, as many as the images allow, and last the linear layer", setting="hidden")
     positions = (height >> halvings) * (width >> halvings)
     names = [f"conv{i}" for i in range(1, len(maps) + 1)]
     layers = (
@@ -37,15 +27,6 @@ def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDD
         Layer("output", 0),
     )
     convolutions = tuple(Link(f"{a}-{b}", a, b, kernel=(3, 3)) for a, b in pairwise(["input", *names]))
-    hidden_links = (*convolutions, Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,)))
-    classify = Link("linear-output", "linear", "output")
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = as_images(x)
-        for link in hidden_links:
-            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if link in convolutions[1::2]:
-                h = F.max_pool2d(h, 2)
-        return connect(params, classify, h, hook) + params["output.bias"]
-
-    return Blueprint(layers, (*hidden_links, classify), forward)
+    flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
+    links = (*convolutions, flatten, Link("linear-output", "linear", "output"))
+    return Blueprint(layers, links, chain_with_norm(links, pooled=convolutions[1::2]))  # after every second convolution

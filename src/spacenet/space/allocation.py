@@ -23,33 +23,25 @@ def check(ledger: Ledger, budget: ResolvedBudget, outputs: int) -> None:
         name, size = layer.name, ledger.size(layer.name)
         selected, reserved = budget.selected[name], budget.reserved[name]
         if not 0 < selected <= size:
-            raise SettingsError(
-                f"{selected} units of {name} cannot be selected, it has {size} (need 1 to {size})", setting="selected"
-            )
+            message = f"{selected} units of {name} cannot be selected, it has {size} (need 1 to {size})"
+            raise SettingsError(message, setting="selected")
         if not 0 <= reserved <= selected:
-            raise SettingsError(
-                f"{reserved} units of {name} cannot be reserved of {selected} selected (need 0 to {selected})",
-                setting="reserved",
-            )
+            message = f"{reserved} units of {name} cannot be reserved of {selected} selected (need 0 to {selected})"
+            raise SettingsError(message, setting="reserved")
         sizes[name] = selected
     for link in blueprint.links:
         count, sources, targets = budget.connections[link.name], sizes[link.source], sizes[link.target]
         if not 0 < count <= sources * targets:
-            raise SettingsError(
-                f"{count} do not fit between the {sources} units of {link.source} and the {targets} of {link.target} "
-                f"that a task selects (need 1 to {sources * targets})",
-                setting="connections",
-            )
+            ends = f"the {sources} units of {link.source} and the {targets} of {link.target} that a task selects"
+            message = f"{count} do not fit between {ends} (need 1 to {sources * targets})"
+            raise SettingsError(message, setting="connections")
 
 
 def tasks_that_fit(ledger: Ledger, budget: ResolvedBudget) -> int | None:
     """How many more such tasks the free units allow; None if tasks reserve nothing, so that units never run out."""
-    counts = [
-        max(0, (len(ledger.free(name)) - budget.selected[name]) // reserved + 1)
-        for name, reserved in budget.reserved.items()
-        if reserved > 0
-    ]
-    return min(counts, default=None)
+    reserved = [(name, count) for name, count in budget.reserved.items() if count > 0]
+    fit = [(len(ledger.free(name)) - budget.selected[name]) // count + 1 for name, count in reserved]
+    return max(0, min(fit)) if fit else None
 
 
 def select(
@@ -81,11 +73,7 @@ def select(
 def allocate(
     ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator
 ) -> dict[str, Connections]:
-    """Lay the task's connections at random open positions; weights are Glorot-uniform for the dense shape.
-
-    Selected units first get one ingoing connection each, those without any before others: a share of a tiny layer
-    could otherwise leave units, and with them the network, dead.
-    """
+    """Lay the task's connections at random open positions; weights are Glorot-uniform for the dense shape."""
     new = {}
     for link in ledger.blueprint.links:
         targets, sources = selection[link.target], selection[link.source]
@@ -168,7 +156,10 @@ def _dead(ledger: Ledger, link: Link, targets: Tensor) -> Tensor:
 
 
 def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:
-    """`count` random open places: at first one in each row, `dead` rows before others, then anywhere."""
+    """`count` random open places: at first one in each row, `dead` rows before others, then anywhere.
+
+    A share of a tiny layer could otherwise leave units, and with them the network, dead.
+    """
     order = torch.rand(taken.shape, generator=rng).masked_fill(taken, 2.0)
     first = order.min(dim=1)
     earlier = torch.where(first.values < 2.0, first.values - 1.0 - dead.float(), 2.0)

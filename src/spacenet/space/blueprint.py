@@ -52,16 +52,12 @@ class Layer:
 
 @dataclass(frozen=True)
 class Link:
-    """Possible connections from `source` to `target`, each with `kernel` weights.
-
-    An empty kernel is a scalar, (k, k) that of a convolution, and (p,) connects the p positions of a feature map to a
-    unit of a linear layer.
-    """
+    """Possible connections from `source` to `target`, each with `kernel` weights."""
 
     name: str
     source: str
     target: str
-    kernel: tuple[int, ...] = ()
+    kernel: tuple[int, ...] = ()  # (): a scalar; (k, k): a convolution; (p,): from p positions of a map to a neuron
     stride: int = 1
 
     def initial(self, count: tuple[int, ...], sources: int, targets: int, rng: Generator) -> Tensor:
@@ -80,10 +76,7 @@ class Forward(Protocol):
 
 
 class Derivative(Protocol):
-    """Forward and backward pass without autograd, for networks so small that its bookkeeping takes much of a step.
-
-    Both must give the same bits as `forward` with autograd.
-    """
+    """Both passes without autograd, with the same bits: in tiny networks its bookkeeping takes much of a step."""
 
     def forward(self, params: Params, x: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The output, and the activations that `backward` needs."""

@@ -1,5 +1,6 @@
 """How much of the network a task may use: as the settings give it, and in units and connections of each layer."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,12 +9,11 @@ from spacenet.errors import SettingsError
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.ledger import Ledger
 
+# By default a unit gets this many ingoing connections times the root of the number of units it can choose from: 112 of
+# 784 pixels and 36 of 80 units, near the paper's numbers for Split MNIST (125, and 20 and 40 of 80).
 FAN_IN = 4.0
-"""By default a unit gets this many ingoing connections times the root of the number of units it can choose from.
-
-That is 112 of 784 pixels and 36 of 80 units: near the paper's numbers for Split MNIST (125, and 20 and 40 of 80)."""
+# The default share of the possible kernels between feature maps: for all tasks together, and at most for one.
 MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
-"""The default share of the possible kernels between feature maps: for all tasks together, and at most for one."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +47,12 @@ class TaskBudget:
         units = {name: int(selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
         asked = _for_each("connections", self.connections, [link.name for link in ledger.blueprint.links])
         counts = _count_connections(ledger, asked, units, classes)
-        return ResolvedBudget(
-            selected=units,
-            reserved={name: int(reserved[group]) for name, group in groups.items()},
-            connections=counts,
-            least={
-                link.name: _count_dead(ledger, link, units, classes)
-                if link.source == ledger.blueprint.input.name
-                else -(-counts[link.name] // 2)
-                for link in ledger.blueprint.links
-                if asked[link.name] < 1
-            },
-        )
+        shares = [link for link in ledger.blueprint.links if asked[link.name] < 1]
+        least = {link.name: -(-counts[link.name] // 2) for link in shares}
+        for link in shares:
+            if link.source == ledger.blueprint.input.name:
+                least[link.name] = _count_dead(ledger, link, units, classes)
+        return ResolvedBudget(units, {name: int(reserved[group]) for name, group in groups.items()}, counts, least)
 
 
 def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = ()) -> TaskBudget:
@@ -92,24 +86,18 @@ def _count_connections(
 ) -> dict[str, int]:
     """How many connections each link gets; a share of a tiny layer is raised so that no selected unit is dead.
 
-    A share of three or sixteen maps may be no connection at all. What is added for units without ingoing connections
-    is taken from the largest link, so that the total stays.
+    What is added is taken from the largest link, so that the total stays.
     """
-    links = {link.name: link for link in ledger.blueprint.links}
     size = {layer.name: ledger.size(layer.name) for layer in ledger.blueprint.layers}
     size[ledger.blueprint.output.name] = classes
-    counts = {name: int(count) for name, count in asked.items()}
-    plain = {
-        name: round(share * size[links[name].source] * size[links[name].target])
-        for name, share in asked.items()
-        if share < 1
-    }
-    raised = {name: max(count, _count_dead(ledger, links[name], selected, classes)) for name, count in plain.items()}
+    links = [link for link in ledger.blueprint.links if asked[link.name] < 1]
+    plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in links}
+    dead = {link.name: _count_dead(ledger, link, selected, classes) for link in links}
+    raised = {name: max(count, dead[name]) for name, count in plain.items()}
     if raised:
         largest = max(raised, key=lambda name: raised[name])
-        surplus = sum(raised.values()) - sum(plain.values())
-        raised[largest] = max(_count_dead(ledger, links[largest], selected, classes), raised[largest] - surplus)
-    return counts | raised
+        raised[largest] = max(dead[largest], raised[largest] - sum(raised.values()) + sum(plain.values()))
+    return {name: int(count) for name, count in asked.items()} | raised
 
 
 def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:
@@ -122,10 +110,7 @@ def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes
 
 def _for_each(setting: str, numbers: Sequence[float], names: list[str]) -> dict[str, float]:
     """One number per name; a single number stands for all."""
-    if len(numbers) == 1:
-        numbers = [numbers[0]] * len(names)
-    if len(numbers) != len(names):
-        raise SettingsError(
-            f"{len(numbers)} numbers for {', '.join(names)}; give one number, or {len(names)}", setting=setting
-        )
-    return dict(zip(names, numbers, strict=True))
+    if len(numbers) not in (1, len(names)):
+        message = f"{len(numbers)} numbers for {', '.join(names)}; give one number, or {len(names)}"
+        raise SettingsError(message, setting=setting)
+    return dict(zip(names, itertools.cycle(numbers), strict=False))

@@ -14,10 +14,7 @@ Marks = dict[str, Tensor]  # for each layer, one mark per unit
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
-    """The link's connections with both ends in the cut: their places in the (targets × sources) block, and values.
-
-    `sources` is the number of the block's sources with padding.
-    """
+    """Places in the (targets × sources) block, and values, of the link's connections; `sources` includes padding."""
     connections = ledger.connections[link.name]
     source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
     target = _places(units[link.target], ledger.size(link.target))[connections.target.long()]
@@ -46,10 +43,9 @@ def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
 
 
 def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
-    """The size of each layer of the cut, in hidden layers a multiple of this number.
+    """The size of each layer of the cut; hidden ones are padded to a multiple, with units without connections.
 
-    Where that is more than the units, the rest is padding: units without connections. An empty hidden layer is padded
-    too, since convolutions and pooling do not compute with no maps at all.
+    An empty hidden layer is padded too, since convolutions and pooling do not compute with no maps at all.
     """
     hidden = {layer.name for layer in ledger.blueprint.hidden}
     return {

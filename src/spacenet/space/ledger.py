@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import Blueprint, Link
+from spacenet.utils.tensors import check_finite, check_shapes
 
 FREE = -1  # the state of a unit that no task has reserved; otherwise the state is the number of the task
 
@@ -47,10 +48,7 @@ class Connections:
 
 
 class Ledger:
-    """The network between tasks: the units' states, their values, and all connections.
-
-    A second owner for a position and a connection into a reserved unit raise `ValueError`.
-    """
+    """The network between tasks: the units' states, their values, and all connections."""
 
     def __init__(self, blueprint: Blueprint) -> None:
         self.blueprint = blueprint
@@ -75,7 +73,7 @@ class Ledger:
         return torch.arange(size, size + more)
 
     def add(self, link: Link, new: Connections) -> None:
-        """Enter a task's connections. Each must lie at a position without an owner and end in a free unit."""
+        """Enter a task's connections; `ValueError` unless each lies where no other does and ends in a free unit."""
         if bool((self.state[link.target][new.target.long()] != FREE).any()):
             raise ValueError(f"{link.name}: a reserved unit never gains an ingoing connection")
         connections = Connections.concat(self.connections[link.name], new)
@@ -127,3 +125,36 @@ class Ledger:
         self.state = {name: tensors[f"state/{name}"].clone() for name in self.state}
         self.units = {key: tensors[f"units/{key}"].clone() for key in self.units}
         self.connections = {name: Connections.from_tensors(tensors, f"links/{name}/") for name in self.connections}
+
+
+def unit_values(ledger: Ledger) -> dict[str, Tensor]:
+    """What `as_of` needs of a moment: a copy of the values of all units. Connections have owners and never change."""
+    return {key: values.clone() for key, values in ledger.units.items()}
+
+
+def as_of(ledger: Ledger, tasks: int, units: Mapping[str, Tensor]) -> Ledger:
+    """The ledger as it was after this many tasks; `units` is what `unit_values` returned then."""
+    view = Ledger(ledger.blueprint)
+    for key, (layer, _) in ledger.blueprint.unit_values().items():
+        view.units[key] = units[key].clone()
+        view.state[layer.name] = torch.full((len(units[key]),), FREE, dtype=torch.int16)
+    view.connections = {name: held[held.owner < tasks] for name, held in ledger.connections.items()}
+    return view
+
+
+def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[str, Tensor]) -> None:
+    """Raise `ValueError` if `unit_values` cannot have returned this after this many tasks and classes."""
+    blueprint, what = ledger.blueprint, "the first view of the network"
+    lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: classes}
+    for layer in blueprint.hidden:
+        lengths[layer.name] = next((units[key].numel() for key in layer.keys() if key in units), 0)
+        if not layer.size <= lengths[layer.name] <= ledger.size(layer.name):
+            raise ValueError(f"{what}: {layer.name} cannot have had {lengths[layer.name]} units")
+    values = blueprint.unit_values().items()
+    check_shapes(units, {key: (lengths[layer.name],) for key, (layer, _) in values}, what)
+    check_finite(units, {key: value.least for key, (_, value) in values}, what)
+    for link in blueprint.links:
+        held = ledger.connections[link.name]
+        seen = held[held.owner < tasks]
+        if bool((seen.source >= lengths[link.source]).any() | (seen.target >= lengths[link.target]).any()):
+            raise ValueError(f"{what}: {link.name} has a connection of a unit that did not exist yet")

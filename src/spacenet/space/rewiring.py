@@ -27,10 +27,7 @@ def drop(importance: Tensor, fraction: float) -> Tensor:
 
 
 def grow(source_importance: Tensor, target_importance: Tensor, taken: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Targets and sources of new connections: the open positions with the largest G = a_source · a_target (equation 6).
-
-    `taken` marks (target, source) positions.
-    """
+    """Targets and sources of new connections: the open positions with the largest a_source · a_target (equation 6)."""
     gain = torch.outer(target_importance, source_importance).masked_fill(taken, -1.0)
     place = rank(gain.flatten(), count, descending=True)
     return place // taken.shape[1], place % taken.shape[1]
@@ -39,10 +36,7 @@ def grow(source_importance: Tensor, target_importance: Tensor, taken: Tensor, co
 def reserve(
     ledger: Ledger, task: int, selection: Units, importance: Mapping[str, Tensor], count: Mapping[str, int]
 ) -> None:
-    """Reserve, in each layer that `count` names, the most important selected units: later tasks cannot connect to them.
-
-    `importance` has one value per selected unit, in the order of `selection` (equation 5).
-    """
+    """Reserve this many of the selected units in each layer, those of most importance (equation 5)."""
     for layer, wanted in count.items():
         best = importance[layer].argsort(descending=True, stable=True)[:wanted]
         ledger.reserve(layer, selection[layer][best].sort().values, task)

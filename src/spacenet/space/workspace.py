@@ -55,7 +55,7 @@ class Workspace:
         """Places of the selected units in the workspace."""
         self.sizes = sizes(ledger, self.units, self.layout.multiple)  # units of each layer, with padding
         links = ledger.blueprint.links
-        self.links = {o.name: OpenLink.open(ledger, o, new[o.name], self.units, self.sizes) for o in links}
+        self.links = {k.name: OpenLink.open(ledger, k, new[k.name], self.units, self.sizes) for k in links}
         self.statistics: dict[str, Tensor] = {}  # running statistics of batch norm, which the forward pass updates
         self.batch_stats: dict[str, Tensor] = {}
         self._open_parameters()
@@ -111,8 +111,8 @@ class Workspace:
 
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""
-        params = self.split(self._base.index_copy(0, self._place, self._own)) | self.statistics
-        return params | self.batch_stats if training else params
+        params = self.split(self._base.index_copy(0, self._place, self._own))
+        return {**params, **self.statistics, **(self.batch_stats if training else {})}
 
     def split(self, vector: Tensor) -> dict[str, Tensor]:
         """A vector of all parameters by link and unit value."""
@@ -151,11 +151,8 @@ class Workspace:
     # After an epoch
 
     def importance(self, layer: str) -> Tensor:
-        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones).
-
-        On the CPU, where a sum has a fixed order.
-        """
-        total = torch.zeros(len(self.units[layer]))
+        """Equation 5 for each selected unit: Ω summed over its ingoing connections (an input's: outgoing ones)."""
+        total = torch.zeros(len(self.units[layer]))  # on the CPU, where a sum has a fixed order
         is_input = layer == self.ledger.blueprint.input.name
         for opened in self.links.values():
             if layer == (opened.link.source if is_input else opened.link.target):
@@ -164,9 +161,9 @@ class Workspace:
         return total[self.selected[layer]]
 
     def rewire(self, fraction: float, optimizer: Optimizer | None = None) -> dict[str, Tensor]:
-        """Move a fraction of the connections of every link but the classifier (Algorithm 3).
+        """Move a fraction of the connections of every link but the classifier (Algorithm 3); returns which ones.
 
-        Returns which ones moved. They start at zero and with no history, in the optimizer too.
+        They start at zero and with no history, in the optimizer too.
         """
         self._base.index_fill_(0, self._place[: sum(o.params.numel() for o in self.links.values())], 0.0)
         moved, rows, start = {}, [], 0

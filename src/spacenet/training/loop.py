@@ -55,8 +55,7 @@ def learn_task(
 ) -> None:
     """Train a method on a task, from its beginning or from `start`.
 
-    `on_batch` gets the number of batches done and that of the task, after every batch; `on_epoch` gets the figures and
-    the optimizer, after every epoch.
+    `on_batch` gets the number of batches done and that of all batches; `on_epoch` gets the figures and the optimizer.
     """
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
@@ -80,11 +79,9 @@ def learn_task(
         hardware.average(method.statistics())
         loss, accuracy = step.summarize()
         if not math.isfinite(loss):
-            raise RunError(
-                f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}.",
-                cli="A smaller --learning-rate usually helps.",
-                python="A smaller learning_rate usually helps.",
-            )
+            message = f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}."
+            cli, python = (f"A smaller {name} usually helps." for name in ("--learning-rate", "learning_rate"))
+            raise RunError(message, cli=cli, python=python)
         method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
         if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.parameters}:
             optimizer = make_optimizer(method, settings)
@@ -112,16 +109,13 @@ def training_data(
 
 
 def _batches(step: Step, task: Task, epoch: int, settings: TrainingConfig) -> tuple[Tensor, ...]:
-    """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone.
-
-    With batch norm, a last batch that is not full is left out: the statistics of a few samples are unreliable, and the
-    last step of a task would use them.
-    """
+    """The rows of each batch of an epoch, and its augmentation: both follow from the seed and the epoch alone."""
     seed = step.method.seed
     order = torch.randperm(len(step.data), generator=generator(seed, "shuffle", task.index, epoch))
     if step.augment is not None:
         step.augment.draw(generator(seed, "augment", task.index, epoch))
     batches: tuple[Tensor, ...] = order.to(step.hardware.device).split(settings.batch_size)
+    # With batch norm, a last batch that is not full is left out: the statistics of a few samples are unreliable.
     short = step.method.statistics() and len(batches[-1]) < settings.batch_size
     return batches[:-1] if short and len(batches) > 1 else batches
 

@@ -26,9 +26,12 @@ class Step:
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
-        own = self.hardware.share(rows)
+        own, weight = rows, 1.0
+        if self.hardware.fabric is not None:
+            own = self.hardware.share(rows)
+            weight = self.hardware.part(own, rows)
         self.seen += len(own)
-        self.compute(own, self.hardware.part(own, rows))
+        self.compute(own, weight)
 
     def compute(self, rows: Tensor, weight: float = 1.0) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import RunError
+from spacenet.utils.tensors import in_section
 
 
 class Optimizer(ABC):
@@ -34,16 +35,15 @@ class Optimizer(ABC):
     @learning_rate.setter
     def learning_rate(self, rate: float) -> None:
         self._learning_rate = rate
-        if isinstance(self.rate, Tensor):
-            self.rate.fill_(rate)
-        else:
-            self.rate = rate
+        self.rate = self.rate.fill_(rate) if isinstance(self.rate, Tensor) else rate
 
     def step(self) -> None:
         """Update all parameters that have a gradient."""
-        used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
-        gradients = [gradient for parameter in self.parameters if (gradient := parameter.grad) is not None]
-        if used:
+        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        if gradients and len(gradients) == len(self.parameters):
+            self._update(self.parameters, self._tensors, gradients)
+        elif gradients:
+            used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
             self._update([self.parameters[n] for n in used], [self._tensors[n] for n in used], gradients)
 
     @abstractmethod
@@ -79,11 +79,8 @@ class Optimizer(ABC):
 
     def state_tensors(self) -> dict[str, Tensor]:
         """The state as `index/name`, where `index` counts the parameters."""
-        return {
-            f"{index}/{name}": tensor
-            for index, parameter in enumerate(self.parameters)
-            for name, tensor in self.state.get(parameter, {}).items()
-        }
+        states = [in_section(str(index), self.state.get(p, {})) for index, p in enumerate(self.parameters)]
+        return {key: tensor for state in states for key, tensor in state.items()}
 
     def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `state_tensors` returned; raise `RunError` if it is not of an optimizer like this one."""
@@ -135,18 +132,7 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam (Kingma and Ba 2015); weight decay is added to the gradient."""
-
-    def __init__(
-        self,
-        parameters: Sequence[nn.Parameter],
-        learning_rate: float,
-        betas: tuple[float, float] = (0.9, 0.999),
-        epsilon: float = 1e-8,
-        weight_decay: float = 0.0,
-    ) -> None:
-        super().__init__(parameters, learning_rate, weight_decay)
-        self.betas, self.epsilon = betas, epsilon
+    """Adam (Kingma and Ba 2015) with its usual constants; weight decay is added to the gradient."""
 
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         # The number of steps lies on the parameter's device, so that a recorded step counts.
@@ -156,7 +142,7 @@ class Adam(Optimizer):
     def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
         histories = self._histories(parameters)
         means, squares, steps = ([history[name] for history in histories] for name in ("mean", "square", "steps"))
-        settings: dict[str, Any] = {"lr": self.rate, "weight_decay": self.weight_decay, "eps": self.epsilon}
-        settings |= {"beta1": self.betas[0], "beta2": self.betas[1], "amsgrad": False, "maximize": False}
+        settings: dict[str, Any] = {"lr": self.rate, "weight_decay": self.weight_decay, "eps": 1e-8}
+        settings |= {"beta1": 0.9, "beta2": 0.999, "amsgrad": False, "maximize": False}
         torch._foreach_add_(steps, 1)
         torch._fused_adam_(tensors, gradients, means, squares, [], steps, **settings)

@@ -12,6 +12,7 @@ def section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
 
 
 def in_section(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors with `prefix/` before their names."""
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
