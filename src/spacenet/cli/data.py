@@ -33,7 +33,6 @@ class Fetch:
 
 
 def data(arguments: list[str]) -> int:
-    """Execute `spacenet data …`."""
     listing, fetching = form_type(List), form_type(Fetch)
     commands: Any = {"list": listing, "fetch": fetching}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)

@@ -25,12 +25,10 @@ from spacenet.model.model import Label, Model
 from spacenet.model.predictions import accuracy
 from spacenet.report.tables import learned_table
 
-DESCRIPTION = "Add one task, all classes in a file, to a saved model. What it learned before stays as it is."
-
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """The model, and what it learns."""
+    """Add one task, all classes in a file, to a saved model. What it learned before stays as it is."""
 
     model: ModelArgument
     npz: Path
@@ -48,8 +46,7 @@ class LearnOptions:
 
 
 def learn(arguments: list[str]) -> int:
-    """Execute `spacenet learn …`."""
-    options = parse(LearnOptions, arguments, "learn", DESCRIPTION)
+    options = parse(LearnOptions, arguments, "learn")
     out = _target(options)
     model = load_model(options.model)
     x, y, *test = read_task(options.npz.expanduser(), model)

@@ -35,26 +35,15 @@ def peek(arguments: Sequence[str], option: str) -> str | None:
     return None
 
 
-def guess_stream(arguments: Sequence[str], otherwise: str) -> str:
-    """The stream whose defaults the help shows: a name that does not follow an option. The parser has the last word."""
-    if peek(arguments, "npz"):
-        return CUSTOM
-    place = find_stream(arguments)
-    return otherwise if place is None else arguments[place]
+def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """A stream's name that does not follow an option, and the arguments with it in front.
 
-
-def find_stream(arguments: Sequence[str]) -> int | None:
-    """The place of a stream's name that does not follow an option."""
+    After an option with several values it would be taken for one of them.
+    """
     for place, (before, argument) in enumerate(zip(["", *arguments], arguments, strict=False)):
         if argument in STREAMS and not before.startswith("--"):
-            return place
-    return None
-
-
-def stream_first(arguments: Sequence[str]) -> list[str]:
-    """The same with the stream in front: after an option with several values it would be taken for one of them."""
-    place = find_stream(arguments)
-    return list(arguments) if place is None else [arguments[place], *arguments[:place], *arguments[place + 1 :]]
+            return argument, [argument, *arguments[:place], *arguments[place + 1 :]]
+    return None, list(arguments)
 
 
 @dataclass(frozen=True)
@@ -71,8 +60,9 @@ class Selection:
     def peek(cls, arguments: Sequence[str]) -> "Selection":
         path = peek(arguments, "config")
         file = read_toml(Path(path)) if path else {}
-        stream = guess_stream(arguments, file.get("stream", {}).get("name", "split-digits"))
+        stream = stream_first(arguments)[0] or file.get("stream", {}).get("name", "split-digits")
         method = peek(arguments, "method") or file.get("method", {}).get("name", "spacenet")
+        stream = CUSTOM if peek(arguments, "npz") else stream
         return cls(stream, method, peek(arguments, "net"), peek(arguments, "preset"), file)
 
     def config(self, settings: dict[str, Any]) -> RunConfig:
@@ -118,7 +108,7 @@ def parse_stream_command(
     Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
     one, the command line is parsed again with that.
     """
-    arguments = stream_first(arguments)
+    _, arguments = stream_first(arguments)
     while True:
         default = selection.config(settings or {})
         forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}

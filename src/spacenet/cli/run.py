@@ -54,7 +54,6 @@ class RunOptions:
 
 
 def run(arguments: list[str]) -> int:
-    """Execute `spacenet run …`."""
     options, engine, selection, settings = parse_stream_command(
         RunOptions, arguments, "run", DESCRIPTION, GROUPS, Selection.peek(arguments)
     )

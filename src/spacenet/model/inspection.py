@@ -171,9 +171,8 @@ def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
 
 def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
     ledger = model.method.ledger
-    dense = sum(
-        ledger.size(link.target) * ledger.size(link.source) * math.prod(link.kernel) for link in ledger.blueprint.links
-    )
+    size, links = ledger.size, ledger.blueprint.links
+    dense = sum(size(link.target) * size(link.source) * math.prod(link.kernel) for link in links)
     return FileSizes(
         file_bytes,
         (file_bytes - model.method.extra_bytes()) / max(1, connections),

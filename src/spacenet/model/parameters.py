@@ -74,12 +74,9 @@ def setting_parameters() -> dict[str, Parameter]:
 
 def automatic_settings(samples: int, batch_size: Any, net: str) -> dict[str, Any]:
     """The values of `AUTOMATIC` settings for a task with this number of samples."""
-    mlp, size = net == "mlp", batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
-    return {
-        "epochs": epochs_for(samples, size),
-        "learning_rate": 0.02 if mlp else 0.1,
-        "phantom_classes": 8 if mlp else 0,
-    }
+    size = batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
+    rate, phantoms = (0.02, 8) if net == "mlp" else (0.1, 0)
+    return {"epochs": epochs_for(samples, size), "learning_rate": rate, "phantom_classes": phantoms}
 
 
 def epochs_for(samples: int, batch_size: int) -> int:
