@@ -6,7 +6,7 @@ their bounds and texts, and nowhere else.
 
 import inspect
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -79,7 +79,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if not parameter.belongs_to(self.method):
                 if _plain(value) != _plain(parameter.default):
                     raise SettingsError(f"{self.method} has no such setting; {parameter.methods[0]} has", setting=name)
-            elif value is not None or not parameter.optional:
+            elif value is not None or type(None) not in get_args(parameter.hint):
                 values[name] = _plain(value)
         return values
 

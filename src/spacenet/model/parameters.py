@@ -37,11 +37,6 @@ class Parameter:
     methods: tuple[str, ...] = ()
     """The methods that have it; empty for all."""
 
-    @property
-    def optional(self) -> bool:
-        """Whether it may be None."""
-        return types.NoneType in typing.get_args(self.hint)
-
     def belongs_to(self, method: str) -> bool:
         return not self.methods or method in self.methods
 

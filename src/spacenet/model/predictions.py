@@ -27,13 +27,8 @@ class Prediction:
 
     input: str
     row: int | None
-    labels: Sequence[Label]
-    probabilities: Sequence[float]
-
-    def top(self) -> list[dict[str, Any]]:
-        """The classes with their probabilities, for JSON."""
-        pairs = zip(self.labels, self.probabilities, strict=True)
-        return [{"label": label, "probability": share} for label, share in pairs]
+    classes: Sequence[tuple[Label, float]]
+    """Each with its probability."""
 
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
@@ -46,7 +41,7 @@ def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
     classes = model.classes
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
     return [
-        Prediction(name, row, [classes[number] for number in numbers], own[numbers].tolist())
+        Prediction(name, row, [(classes[number], float(own[number])) for number in numbers])
         for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
     ]
 
@@ -84,8 +79,8 @@ class Writer:
         names = [_name(prediction.input, prediction.row, self.several) for prediction in several]
         width = max(map(len, names), default=0)
         for name, prediction in zip(names, several, strict=True):
-            pairs = zip(prediction.labels, prediction.probabilities, strict=True)
-            found = (f"{printable(label):{self._label_width}}  {100 * share:6.2f} %" for label, share in pairs)
+            width_of = self._label_width
+            found = (f"{printable(label):{width_of}}  {100 * share:6.2f} %" for label, share in prediction.classes)
             lines.append("  ".join([f"{name:{width}}", *found]) + "\n")
         return "".join(lines)
 
@@ -97,9 +92,8 @@ def _name(name: str, row: int | None, several: bool) -> str:
 
 
 def _csv_row(prediction: Prediction) -> list[object]:
-    pairs = zip(prediction.labels, prediction.probabilities, strict=True)
     row = "" if prediction.row is None else prediction.row
-    values = (value for label, share in pairs for value in (printable(label), f"{share:.6g}"))
+    values = (value for label, share in prediction.classes for value in (printable(label), f"{share:.6g}"))
     return [printable(prediction.input), row, *values]
 
 
@@ -110,6 +104,6 @@ def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
 
 
 def _plain(prediction: Prediction) -> dict[str, Any]:
-    top = [{**each, "probability": float(f"{each['probability']:.6g}")} for each in prediction.top()]
+    top = [{"label": label, "probability": float(f"{share:.6g}")} for label, share in prediction.classes]
     plain = {"input": prediction.input, "row": prediction.row, **top[0]}
     return {**plain, "top": top} if len(top) > 1 else plain

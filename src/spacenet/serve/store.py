@@ -47,7 +47,8 @@ class Served:
         for first in range(0, len(x), MAX_SAMPLES):
             part = x[first : first + MAX_SAMPLES]
             chunk = Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
-            rows += (each.top() for each in predict_chunk(self.model, chunk, named))
+            for each in predict_chunk(self.model, chunk, named):
+                rows.append([{"label": label, "probability": share} for label, share in each.classes])
         return {"tasks": len(self.model.tasks), "predictions": rows if top > 1 else [row[0] for row in rows]}
 
 
