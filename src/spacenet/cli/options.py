@@ -65,10 +65,10 @@ class Selection:
         stream = CUSTOM if peek(arguments, "npz") else stream
         return cls(stream, method, peek(arguments, "net"), peek(arguments, "preset"), file)
 
-    def config(self, settings: dict[str, Any]) -> RunConfig:
+    def config(self, settings: dict[str, Any], seed: int | None = None) -> RunConfig:
         """The configuration that the selection and settings give."""
         named: dict[str, Any] = {"net": self.net, "preset": self.preset, "config": self.file}
-        return build_config(self.stream, self.method, settings=settings, seed=None, **named)
+        return build_config(self.stream, self.method, settings=settings, seed=seed, **named)
 
 
 def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
@@ -81,17 +81,6 @@ def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[t
         form = form_type(type(values[group]), skip=("name",))  # of the stream and the network: arguments of their own
         found[group] = form, form(**{f.name: getattr(values[group], f.name) for f in dataclasses.fields(form)})
     return found
-
-
-def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[str, Any]:
-    """The settings that differ from their defaults, by name; paths as they hold from any folder."""
-    given = {}
-    for group, (form, default) in defaults.items():
-        for field in dataclasses.fields(form):
-            value = getattr(getattr(filled, group), field.name)
-            if value != getattr(default, field.name):
-                given[field.name] = value.resolve() if isinstance(value, Path) else value
-    return given
 
 
 def parse_stream_command(
@@ -124,7 +113,11 @@ def parse_stream_command(
         selection = dataclasses.replace(selection, stream=stream)
     options = kind(**vars(filled.main))
     check(options)
-    given = given_settings(filled, {name: forms[name] for name in groups})
+    given = {}
+    for group in groups:
+        for name, value in vars(getattr(filled, group)).items():
+            if value != getattr(forms[group][1], name):  # a path as it holds from any folder
+                given[name] = value.resolve() if isinstance(value, Path) else value
     folder = os.environ.get(DATA_VARIABLE)
     if folder and getattr(options, "resume", None) is None:  # recorded, so that the run can be resumed without it
         given = {"data_dir": Path(folder).resolve(), **given}

@@ -74,10 +74,8 @@ def open_listener(host: str, port: int) -> socket.socket:
         # Said to be TCP once more: asyncio sends answers without delay only where it can read that (else 40 ms each).
         return socket.socket(opened.family, opened.type, socket.IPPROTO_TCP, opened.detach())
     except OSError as error:
-        raise SettingsError(
-            f"cannot listen at {host}, port {port} ({error.strerror or error}); "
-            "give another --host or --port (--port 0 takes a free one)"
-        ) from error
+        remedy = "give another --host or --port (--port 0 takes a free one)"
+        raise SettingsError(f"cannot listen at {host}, port {port} ({error.strerror or error}); {remedy}") from error
 
 
 def _announce(options: ServeOptions, listener: socket.socket, model: Model) -> None:

@@ -200,19 +200,15 @@ def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
         difference = float(np.abs(found - expected).max())
         allowed = max(MAX_DIFFERENCE, ROUNDING * float(model.scores(x).abs().max()))
         if not difference <= allowed:  # also where it is NaN
-            raise SpacenetError(
-                f"the written file computes something else: probabilities differ by up to {difference:.2g} "
-                f"(at most {allowed:.2g} is rounding); nothing was exported"
-            )
+            what = f"probabilities differ by up to {difference:.2g} (at most {allowed:.2g} is rounding)"
+            raise SpacenetError(f"the written file computes something else: {what}; nothing was exported")
         worst = max(worst, difference)
     return worst
 
 
 def _inputs(model: Model) -> Iterator[Array]:
     """Raw samples as in the training data, at each batch size of the check, and zeros."""
-    normalization = model.normalization
-    assert normalization is not None
-    rng = np.random.default_rng(0)
+    normalization, rng = model.fitted_normalization, np.random.default_rng(0)
     for count in CHECKED_BATCHES:
         each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *model.input_shape))
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)

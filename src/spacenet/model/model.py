@@ -152,9 +152,8 @@ class Model:
         """
         self.check_shape(x)
         if self.method.needs_old_data and self.tasks:
-            raise SettingsError(
-                f"{self.config.method} can only continue with all old data, which a model does not hold"
-            )
+            reason = "can only continue with all old data, which a model does not hold"
+            raise SettingsError(f"{self.config.method} {reason}")
         changed = self
         if config is not None and config != self.config:
             check_change(self.config, config)
