@@ -77,10 +77,9 @@ class Writer:
             return "".join(json.dumps(_plain(prediction)) + "\n" for prediction in several)
         lines = []
         names = [_name(prediction.input, prediction.row, self.several) for prediction in several]
-        width = max(map(len, names), default=0)
+        width, label_width = max(map(len, names), default=0), self._label_width
         for name, prediction in zip(names, several, strict=True):
-            width_of = self._label_width
-            found = (f"{printable(label):{width_of}}  {100 * share:6.2f} %" for label, share in prediction.classes)
+            found = (f"{printable(label):{label_width}}  {100 * share:6.2f} %" for label, share in prediction.classes)
             lines.append("  ".join([f"{name:{width}}", *found]) + "\n")
         return "".join(lines)
 
