@@ -48,7 +48,6 @@ class CompareOptions:
 
 
 def compare(arguments: list[str]) -> int:
-    """Execute `spacenet compare …`."""
     selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
     options, engine, selection, settings = parse_stream_command(
         CompareOptions, arguments, "compare", DESCRIPTION, ["stream"], selection

@@ -33,26 +33,15 @@ class Fetch:
 
 
 def data(arguments: list[str]) -> int:
-    """Execute `spacenet data …`."""
-    listing, fetching = form_type(List), form_type(Fetch)
-    commands: Any = {"list": listing, "fetch": fetching}
+    commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
-    execute: Any = _fetch if isinstance(command, fetching) else _list
-    return int(execute(command))
-
-
-def _list(options: List) -> int:
-    listings = list_datasets(options.data_dir)
+    if isinstance(command, commands["fetch"]):
+        fetched = get_dataset(command.name).fetch(command.data_dir)
+        new = f"in {fetched.folder} (from {fetched.where})"
+        print(f"{command.name} is {new if fetched.downloaded else f'here already: {fetched.where}'}")
+        return 0
+    listings = list_datasets(command.data_dir)
     print_tables([datasets_table(listings)])
     for problem in (problem for listing in listings for problem in listing.problems):
         Console().print(f"not usable: {problem}", highlight=False)
-    return 0
-
-
-def _fetch(options: Fetch) -> int:
-    fetched = get_dataset(options.name).fetch(options.data_dir)
-    if fetched.downloaded:
-        print(f"{options.name} is in {fetched.folder} (from {fetched.where})")
-    else:
-        print(f"{options.name} is here already: {fetched.where}")
     return 0

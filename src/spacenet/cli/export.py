@@ -14,15 +14,14 @@ from spacenet.model.file import load_model
 from spacenet.report.tables import Table
 from spacenet.utils.text import format_bytes
 
-DESCRIPTION = (
-    "Write a model's network for use without spacenet. Unused units are gone; raw samples go in as 32-bit numbers, "
-    "probabilities of the classes come out. The file is loaded and compared with the model before it gets its name."
-)
-
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """The model, the format, and where to write."""
+    """Write a model's network for use without spacenet.
+
+    Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out. The file is
+    loaded and compared with the model before it gets its name.
+    """
 
     model: ModelArgument
     to: Literal["onnx", "torch"]
@@ -34,8 +33,7 @@ class ExportOptions:
 
 
 def export(arguments: list[str]) -> int:
-    """Execute `spacenet export …`."""
-    options = parse(ExportOptions, arguments, "export", DESCRIPTION)
+    options = parse(ExportOptions, arguments, "export")
     source = options.model.expanduser()
     model = load_model(source)
     path = (options.out or source.with_suffix(FORMATS[options.to].suffix)).expanduser()

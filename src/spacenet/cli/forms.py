@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import inspect
 import operator
 import types
 import typing
@@ -21,9 +22,12 @@ ModelArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help=
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
-def parse(kind: type[T], arguments: Sequence[str], command: str, description: str) -> T:
-    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program."""
-    options = kind(**vars(fill(form_type(kind), arguments, command, description)))
+def parse(kind: type[T], arguments: Sequence[str], command: str) -> T:
+    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program.
+
+    The docstring of the options is the description of the command.
+    """
+    options = kind(**vars(fill(form_type(kind), arguments, command, " ".join((inspect.getdoc(kind) or "").split()))))
     check(options)
     return options
 

@@ -10,12 +10,10 @@ from spacenet.model.file import load_model
 from spacenet.model.inspection import inspect_model
 from spacenet.report.tables import inspection_tables
 
-DESCRIPTION = "Show what a model holds: its space, its tasks and classes, its sizes, and what was measured."
-
 
 @dataclass(frozen=True)
 class InspectOptions:
-    """The model."""
+    """Show what a model holds: its space, its tasks and classes, its sizes, and what was measured."""
 
     model: ModelArgument
     json: bool = False
@@ -23,8 +21,7 @@ class InspectOptions:
 
 
 def inspect(arguments: list[str]) -> int:
-    """Execute `spacenet inspect …`."""
-    options = parse(InspectOptions, arguments, "inspect", DESCRIPTION)
+    options = parse(InspectOptions, arguments, "inspect")
     model = load_model(options.model)
     found = inspect_model(model, options.model.expanduser().stat().st_size)
     if options.json:

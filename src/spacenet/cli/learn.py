@@ -25,12 +25,10 @@ from spacenet.model.model import Label, Model
 from spacenet.model.predictions import accuracy
 from spacenet.report.tables import learned_table
 
-DESCRIPTION = "Add one task, all classes in a file, to a saved model. What it learned before stays as it is."
-
 
 @dataclass(frozen=True)
 class LearnOptions:
-    """The model, and what it learns."""
+    """Add one task, all classes in a file, to a saved model. What it learned before stays as it is."""
 
     model: ModelArgument
     npz: Path
@@ -48,23 +46,30 @@ class LearnOptions:
 
 
 def learn(arguments: list[str]) -> int:
-    """Execute `spacenet learn …`."""
-    options = parse(LearnOptions, arguments, "learn", DESCRIPTION)
+    options = parse(LearnOptions, arguments, "learn")
     out = _target(options)
     model = load_model(options.model)
     x, y, *test = read_task(options.npz.expanduser(), model)
-    before = model.classes, _connections(model)
+    known, connections = {(type(label), label) for label in model.classes}, _connections(model)
     began, config = time.perf_counter(), model.config
     given = {"epochs": options.epochs, "expand": options.expand}
     changed = config.replace(**{name: value for name, value in given.items() if value is not None})
     with _progress(options.quiet, len(model.tasks)) as callbacks:
         model.learn(x, y, config=changed, **callbacks)
     model.config = config
-    summary = _summary(model, before, time.perf_counter() - began)
-    if test:
-        summary["accuracy"] = accuracy(model, *test)
+    labels, seconds = model.tasks[-1], time.perf_counter() - began
+    summary = {
+        "task": len(model.tasks),
+        "new_classes": [label for label in labels if (type(label), label) not in known],
+        "seen_before": [label for label in labels if (type(label), label) in known],
+        "connections": _connections(model),
+        "connections_added": _connections(model) - connections,
+        "tasks_left": model.space_left(),
+        "seconds": round(seconds, 3),
+        "accuracy": accuracy(model, *test) if test else None,
+        "written": str(out),
+    }
     save_model(out, model)
-    summary["written"] = str(out)
     if options.json:
         print(json.dumps(summary))
     else:
@@ -96,10 +101,8 @@ def read_task(path: Path, model: Model) -> list[Array]:
         except DataError as error:
             raise DataError(f"{path}: {error}") from error
         if looks_scaled(a, model.fitted_normalization.scale):
-            raise DataError(
-                f"{path}: its values lie between 0 and 1, and the model learned from bytes (0 to 255); "
-                "multiply them by 255"
-            )
+            what = "its values lie between 0 and 1, and the model learned from bytes (0 to 255)"
+            raise DataError(f"{path}: {what}; multiply them by 255")
     _check_labels(path, model.classes, np.unique(y).tolist())
     return [x, y, *test]
 
@@ -116,21 +119,6 @@ def _check_labels(path: Path, known: Sequence[Label], new: Sequence[Label]) -> N
 
 def _connections(model: Model) -> int:
     return sum(map(len, model.method.ledger.connections.values()))
-
-
-def _summary(model: Model, before: tuple[list[Label], int], seconds: float) -> dict[str, Any]:
-    known = {(type(label), label) for label in before[0]}
-    labels = model.tasks[-1]
-    return {
-        "task": len(model.tasks),
-        "new_classes": [label for label in labels if (type(label), label) not in known],
-        "seen_before": [label for label in labels if (type(label), label) in known],
-        "connections": _connections(model),
-        "connections_added": _connections(model) - before[1],
-        "tasks_left": model.space_left(),
-        "seconds": round(seconds, 3),
-        "accuracy": None,
-    }
 
 
 @contextmanager

@@ -35,26 +35,15 @@ def peek(arguments: Sequence[str], option: str) -> str | None:
     return None
 
 
-def guess_stream(arguments: Sequence[str], otherwise: str) -> str:
-    """The stream whose defaults the help shows: a name that does not follow an option. The parser has the last word."""
-    if peek(arguments, "npz"):
-        return CUSTOM
-    place = find_stream(arguments)
-    return otherwise if place is None else arguments[place]
+def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """A stream's name that does not follow an option, and the arguments with it in front.
 
-
-def find_stream(arguments: Sequence[str]) -> int | None:
-    """The place of a stream's name that does not follow an option."""
+    After an option with several values it would be taken for one of them.
+    """
     for place, (before, argument) in enumerate(zip(["", *arguments], arguments, strict=False)):
         if argument in STREAMS and not before.startswith("--"):
-            return place
-    return None
-
-
-def stream_first(arguments: Sequence[str]) -> list[str]:
-    """The same with the stream in front: after an option with several values it would be taken for one of them."""
-    place = find_stream(arguments)
-    return list(arguments) if place is None else [arguments[place], *arguments[:place], *arguments[place + 1 :]]
+            return argument, [argument, *arguments[:place], *arguments[place + 1 :]]
+    return None, list(arguments)
 
 
 @dataclass(frozen=True)
@@ -71,14 +60,15 @@ class Selection:
     def peek(cls, arguments: Sequence[str]) -> "Selection":
         path = peek(arguments, "config")
         file = read_toml(Path(path)) if path else {}
-        stream = guess_stream(arguments, file.get("stream", {}).get("name", "split-digits"))
+        stream = stream_first(arguments)[0] or file.get("stream", {}).get("name", "split-digits")
         method = peek(arguments, "method") or file.get("method", {}).get("name", "spacenet")
+        stream = CUSTOM if peek(arguments, "npz") else stream
         return cls(stream, method, peek(arguments, "net"), peek(arguments, "preset"), file)
 
-    def config(self, settings: dict[str, Any]) -> RunConfig:
+    def config(self, settings: dict[str, Any], seed: int | None = None) -> RunConfig:
         """The configuration that the selection and settings give."""
         named: dict[str, Any] = {"net": self.net, "preset": self.preset, "config": self.file}
-        return build_config(self.stream, self.method, settings=settings, seed=None, **named)
+        return build_config(self.stream, self.method, settings=settings, seed=seed, **named)
 
 
 def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
@@ -91,17 +81,6 @@ def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[t
         form = form_type(type(values[group]), skip=("name",))  # of the stream and the network: arguments of their own
         found[group] = form, form(**{f.name: getattr(values[group], f.name) for f in dataclasses.fields(form)})
     return found
-
-
-def given_settings(filled: Any, defaults: dict[str, tuple[type, Any]]) -> dict[str, Any]:
-    """The settings that differ from their defaults, by name; paths as they hold from any folder."""
-    given = {}
-    for group, (form, default) in defaults.items():
-        for field in dataclasses.fields(form):
-            value = getattr(getattr(filled, group), field.name)
-            if value != getattr(default, field.name):
-                given[field.name] = value.resolve() if isinstance(value, Path) else value
-    return given
 
 
 def parse_stream_command(
@@ -118,7 +97,7 @@ def parse_stream_command(
     Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
     one, the command line is parsed again with that.
     """
-    arguments = stream_first(arguments)
+    _, arguments = stream_first(arguments)
     while True:
         default = selection.config(settings or {})
         forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
@@ -134,7 +113,11 @@ def parse_stream_command(
         selection = dataclasses.replace(selection, stream=stream)
     options = kind(**vars(filled.main))
     check(options)
-    given = given_settings(filled, {name: forms[name] for name in groups})
+    given = {}
+    for group in groups:
+        for name, value in vars(getattr(filled, group)).items():
+            if value != getattr(forms[group][1], name):  # a path as it holds from any folder
+                given[name] = value.resolve() if isinstance(value, Path) else value
     folder = os.environ.get(DATA_VARIABLE)
     if folder and getattr(options, "resume", None) is None:  # recorded, so that the run can be resumed without it
         given = {"data_dir": Path(folder).resolve(), **given}

@@ -23,7 +23,6 @@ from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
 log = logging.getLogger("spacenet")
-DESCRIPTION = "Predict the class of inputs: one line for each, with the class and its probability."
 INPUTS = (
     "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), images "
     "(.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input."
@@ -32,7 +31,7 @@ INPUTS = (
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """The model, its inputs, and the format of the predictions."""
+    """Predict the class of inputs: one line for each, with the class and its probability."""
 
     model: ModelArgument
     inputs: Annotated[tyro.conf.Positional[tuple[str, ...]], arg(metavar="INPUT …", help=INPUTS, help_behavior_hint="")]
@@ -47,8 +46,7 @@ class PredictOptions:
 
 
 def predict(arguments: list[str]) -> int:
-    """Execute `spacenet predict …`."""
-    options = parse(PredictOptions, arguments, "predict", DESCRIPTION)
+    options = parse(PredictOptions, arguments, "predict")
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)

@@ -12,16 +12,14 @@ from spacenet.errors import SettingsError
 from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page
 from spacenet.utils.text import format_bytes
 
-DESCRIPTION = (
-    "Show what was learned, forgotten and confused, and how the network's space was used: one HTML file that needs "
-    "nothing else. One run, or its seeds, gives its page; several methods on one stream give a comparison."
-)
 SUFFIXES = (".html", ".htm")
 
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What the page shows, and where it goes."""
+    """Show what was learned, forgotten and confused, and how the network's space was used: one HTML file that needs
+    nothing else. One run, or its seeds, gives its page; several methods on one stream give a comparison.
+    """
 
     folders: Annotated[
         tyro.conf.Positional[tuple[Path, ...]],
@@ -36,8 +34,7 @@ class ReportOptions:
 
 
 def report(arguments: list[str]) -> int:
-    """Execute `spacenet report …`."""
-    options = parse(ReportOptions, arguments, "report", DESCRIPTION)
+    options = parse(ReportOptions, arguments, "report")
     if not options.folders:
         raise SettingsError("give the folder of a run: spacenet report DIR")
     path = (options.out or default_page_path(options.folders)).expanduser()

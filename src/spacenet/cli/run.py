@@ -54,7 +54,6 @@ class RunOptions:
 
 
 def run(arguments: list[str]) -> int:
-    """Execute `spacenet run …`."""
     options, engine, selection, settings = parse_stream_command(
         RunOptions, arguments, "run", DESCRIPTION, GROUPS, Selection.peek(arguments)
     )
@@ -68,8 +67,23 @@ def run(arguments: list[str]) -> int:
         if (folder / api.CONFIG).exists() or api.seed_folders(folder):
             remedy = f"Continue it with --resume {folder}, or choose another --out."
             raise RunError(f"{folder} holds a run already.", cli=remedy)
+    callbacks = api.tensorboard_callbacks() if options.tensorboard else ()
+    common: dict[str, Any] = {"callbacks": callbacks, "progress": not options.quiet}
+    if options.tensorboard and options.resume is None:  # it follows runs live, so in this process
+        engine = EngineConfig(workers=1)
     try:
-        result = _execute(options, engine, selection, settings, folder)
+        if options.resume is not None:
+            result: Any = api.resume(folder, engine=engine, **common)
+        else:
+            seeds: dict[str, Any] = {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None}
+            given = {
+                "net": selection.net,
+                "preset": selection.preset,
+                "config": selection.file,
+                **vars(engine),
+                **seeds,
+            }
+            result = api.run(selection.stream, selection.method, out=folder, **common, **given, **settings)
     except SpaceFull as error:
         if error.result is not None:
             _show(error.result, options, folder)
@@ -78,20 +92,6 @@ def run(arguments: list[str]) -> int:
         print(f"\ninterrupted; continue with: spacenet run --resume {folder}", file=sys.stderr)
         return 130
     return _show(result, options, folder)
-
-
-def _execute(
-    options: RunOptions, engine: EngineConfig, selection: Selection, settings: dict[str, Any], folder: Path
-) -> Any:
-    callbacks = api.tensorboard_callbacks() if options.tensorboard else ()
-    common: dict[str, Any] = {"callbacks": callbacks, "progress": not options.quiet}
-    if options.resume is not None:
-        return api.resume(folder, engine=engine, **common)
-    if options.tensorboard:  # it follows runs live, so in this process
-        engine = EngineConfig(workers=1)
-    given = {"net": selection.net, "preset": selection.preset, "config": selection.file, "out": folder, **common}
-    seeds: dict[str, Any] = {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None}
-    return api.run(selection.stream, selection.method, **given, **seeds, **vars(engine), **settings)
 
 
 def _new_folder(selection: Selection) -> Path:

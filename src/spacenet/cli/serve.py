@@ -14,9 +14,9 @@ from annotated_types import Ge, Gt, Le
 
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.errors import SettingsError
+from spacenet.model.model import Model
 from spacenet.utils.extras import require_extra
 
-DESCRIPTION = "Serve predictions of a model over HTTP; see /docs at the address that is printed."
 MOST_THREADS = 4
 """By default: a prediction takes less time than all that is around it."""
 LAST_REQUESTS_SECONDS = 10
@@ -25,7 +25,7 @@ BACKLOG = 512
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """The model, the address, and what requests may do."""
+    """Serve predictions of a model over HTTP; see /docs at the address that is printed."""
 
     model: ModelArgument
     host: str = "127.0.0.1"
@@ -41,8 +41,7 @@ class ServeOptions:
 
 
 def serve(arguments: list[str]) -> int:
-    """Execute `spacenet serve …`."""
-    options = parse(ServeOptions, arguments, "serve", DESCRIPTION)
+    options = parse(ServeOptions, arguments, "serve")
     uvicorn = require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
@@ -58,7 +57,7 @@ def serve(arguments: list[str]) -> int:
         closing(TrainingJob(store)) if options.allow_learn else nullcontext() as learning,
     ):
         app = create_app(store, learning, pool, int(options.max_request_mb * 1024**2))
-        _announce(options, listener, store.current.tasks, len(store.current.classes))
+        _announce(options, listener, store.current.model)
         quiet = {"log_level": "warning", "access_log": False}
         config = uvicorn.Config(app, timeout_graceful_shutdown=LAST_REQUESTS_SECONDS, **quiet)
         with suppress(KeyboardInterrupt):  # the way to end it
@@ -75,17 +74,15 @@ def open_listener(host: str, port: int) -> socket.socket:
         # Said to be TCP once more: asyncio sends answers without delay only where it can read that (else 40 ms each).
         return socket.socket(opened.family, opened.type, socket.IPPROTO_TCP, opened.detach())
     except OSError as error:
-        raise SettingsError(
-            f"cannot listen at {host}, port {port} ({error.strerror or error}); "
-            "give another --host or --port (--port 0 takes a free one)"
-        ) from error
+        remedy = "give another --host or --port (--port 0 takes a free one)"
+        raise SettingsError(f"cannot listen at {host}, port {port} ({error.strerror or error}); {remedy}") from error
 
 
-def _announce(options: ServeOptions, listener: socket.socket, tasks: int, classes: int) -> None:
+def _announce(options: ServeOptions, listener: socket.socket, model: Model) -> None:
     host, port = listener.getsockname()[:2]
     at = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     can = "predicts and learns" if options.allow_learn else "predicts"
-    holds = f"{tasks} tasks, {classes} classes"
+    holds = f"{len(model.tasks)} tasks, {len(model.classes)} classes"
     print(f"{options.model} ({holds}) {can} at {at} (see {at}/docs; Ctrl-C ends it)", flush=True)
     if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
         print(f"spacenet: warning: {host} is open to other computers, and there is no password", file=sys.stderr)

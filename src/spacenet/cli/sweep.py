@@ -42,7 +42,6 @@ class SweepOptions:
 
 
 def sweep(arguments: list[str]) -> int:
-    """Execute `spacenet sweep …`."""
     selection = dataclasses.replace(Selection.peek(arguments), file={})
     options, engine, selection, settings = parse_stream_command(
         SweepOptions, arguments, "sweep", DESCRIPTION, ["stream"], selection, {"validation": api.VALIDATION}

@@ -9,8 +9,6 @@ When a file is read everything is checked: it may be damaged or malicious.
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +19,7 @@ from spacenet import __version__
 from spacenet.config.model import ModelConfig
 from spacenet.config.settings import from_plain, to_plain
 from spacenet.data.preprocessing import Array, Normalization
-from spacenet.errors import ModelFileError, SpacenetError
+from spacenet.errors import ModelFileError
 from spacenet.methods.base import NETWORK, PROGRESS
 from spacenet.model.model import Label, Model, model_method
 from spacenet.nets import build_net
@@ -93,9 +91,9 @@ def source_type(sources: int) -> "np.dtype[Any]":
 
 
 def decode(text: str, arrays: Arrays) -> Model:
-    """The model that a header's text and arrays describe."""
-    header = _header(text)
-    with _as_model_file_error():
+    """The model that a header's text and arrays describe; everything in them that cannot be is an error."""
+    try:
+        header = _header(text)
         config = ModelConfig.from_plain(header.config)
         model_method(config.method)
         _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
@@ -108,13 +106,15 @@ def decode(text: str, arrays: Arrays) -> Model:
         model = Model(config, header.input_shape, normalization, tasks, header.metrics)
         _load_state(model, ledger, arrays)
         return model
+    except ValueError as error:  # of our own checks, and for settings that cannot work
+        raise ModelFileError(f"not a usable model file: {error}") from error
 
 
 def _normalization(header: Header, arrays: Arrays) -> Normalization:
     shape = header.input_shape
     mean, std = arrays.get(MEAN), arrays.get(STD)
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
-        raise ModelFileError("not a usable model file: input shape and normalization do not agree")
+        raise ValueError("input shape and normalization do not agree")
     for part in (mean, std):
         _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
     _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
@@ -135,14 +135,13 @@ def _header(text: str) -> Header:
         raise ModelFileError(
             f"written by {age} spacenet, in format {version}; this one ({__version__}) reads format {FORMAT}: {remedy}"
         )
-    with _as_model_file_error():
-        header = from_plain(Header, values, "its header")
-        _expect(math.isfinite(header.scale), "its scale is not a number")
-        _expect(bool(header.tasks) and all(header.tasks), "a task without classes")
-        _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
-        _expect(all(label == label for task in header.tasks for label in task), "a label is not a number")
-        _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
-        return header
+    header = from_plain(Header, values, "its header")
+    _expect(math.isfinite(header.scale), "its scale is not a number")
+    _expect(bool(header.tasks) and all(header.tasks), "a task without classes")
+    _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
+    _expect(all(label == label for task in header.tasks for label in task), "a label is not a number")
+    _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
+    return header
 
 
 def _check_arrays(blueprint: Blueprint, arrays: Arrays, outputs: int) -> None:
@@ -240,15 +239,4 @@ def _load_state(model: Model, ledger: Ledger, arrays: Arrays) -> None:
 
 def _expect(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise ModelFileError(f"not a usable model file: {otherwise}")
-
-
-@contextmanager
-def _as_model_file_error() -> Iterator[None]:
-    """Settings in the file that cannot work are a fault of the file."""
-    try:
-        yield
-    except ModelFileError:
-        raise
-    except (SpacenetError, ValueError) as error:
-        raise ModelFileError(f"not a usable model file: {error}") from error
+        raise ValueError(otherwise)

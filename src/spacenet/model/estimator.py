@@ -6,7 +6,7 @@ their bounds and texts, and nowhere else.
 
 import inspect
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,7 +20,6 @@ from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
 from spacenet.model.parameters import automatic_settings, setting_parameters
-from spacenet.training.loop import Epoch
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
@@ -49,7 +48,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         check_classification_targets(labels)
         model = self._new_model(x) if anew else self.model_
         config = None if anew else self._changed_config(x)
-        model.learn(x, labels, config=config, on_epoch=_print_epoch if self.verbose else _no_progress)
+        show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
+        model.learn(x, labels, config=config, on_epoch=show)
         self.model_ = model
         self._learned_params = self._plain_params()
         return self
@@ -79,7 +79,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             if not parameter.belongs_to(self.method):
                 if _plain(value) != _plain(parameter.default):
                     raise SettingsError(f"{self.method} has no such setting; {parameter.methods[0]} has", setting=name)
-            elif value is not None or not parameter.optional:
+            elif value is not None or type(None) not in get_args(parameter.hint):
                 values[name] = _plain(value)
         return values
 
@@ -103,7 +103,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict(self, X: Any) -> Array:  # noqa: N803
         """The most probable class of each sample."""
-        chosen = self.predict_proba(X).argmax(1)
+        chosen = self.predict_proba(X).argmax(1)  # first: it says if the classifier is not fitted
         return np.asarray(self.classes_[chosen])
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
@@ -115,8 +115,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     @property
     def classes_(self) -> Array:
         labels = self._fitted().classes
-        kinds = {type(label) for label in labels}
-        return np.array(labels, dtype=object if len(kinds) > 1 else None)
+        return np.array(labels, dtype=object if len(set(map(type, labels))) > 1 else None)
 
     @property
     def tasks_(self) -> list[tuple[Any, ...]]:
@@ -176,10 +175,9 @@ def load(path: str | Path) -> SpaceNetClassifier:
     model = load_model(Path(path))
     config, known = model.config, setting_parameters()
     given = {name: value for name, value in config.flat().items() if name in known}
-    others = {name: p.default for name, p in known.items() if not p.belongs_to(config.method)}
-    classifier = SpaceNetClassifier(
-        **{**given, **others}, method=config.method, net=config.net.name, random_state=config.seed
-    )
+    given |= {name: p.default for name, p in known.items() if not p.belongs_to(config.method)}
+    given |= {"method": config.method, "net": config.net.name, "random_state": config.seed}
+    classifier = SpaceNetClassifier(**given)
     classifier.model_ = model
     classifier.n_features_in_ = model.input_shape[0]
     classifier._learned_params = classifier._plain_params()
@@ -198,13 +196,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _no_progress(epoch: Epoch) -> None: ...
-
-
-def _print_epoch(epoch: Epoch) -> None:
-    print(epoch.describe(), flush=True)
 
 
 def _document() -> None:

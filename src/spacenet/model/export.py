@@ -8,12 +8,11 @@ import io
 import json
 import logging
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -40,6 +39,8 @@ OPSET = 18
 INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
 Metadata = dict[str, str]
 """What the file holds besides the network: classes, input_shape, tasks, spacenet; each as a JSON text."""
+Loaded = tuple[Callable[[Array], Array], Metadata]
+"""The function that a file computes, and its metadata."""
 
 
 class PackedNetwork(nn.Module):
@@ -63,8 +64,7 @@ class PackedNetwork(nn.Module):
         for name, value in predictor.params.items():
             self.register_buffer(self.names[name], value)
         ones = nn.functional.one_hot(columns).float()
-        alone = ones.shape[0] == ones.shape[1]
-        self.register_buffer("together", None if alone else ones)
+        self.register_buffer("together", None if ones.shape[0] == ones.shape[1] else ones)
 
     def forward(self, x: Tensor) -> Tensor:
         values = {name: getattr(self, held) for name, held in self.names.items()}
@@ -94,26 +94,22 @@ class Exported:
     classes: tuple[Label, ...]
 
 
-class Format(ABC):
+class Format(Protocol):
     """A kind of file: how it is written, and how it is used."""
 
-    suffix: ClassVar[str]
+    suffix: str
+    libraries: Sequence[str]
+    """Those that it needs besides torch."""
 
-    def check_libraries(self) -> None:
-        """Raise `SettingsError` if a library is missing."""
-
-    @abstractmethod
     def content(self, program: ExportedProgram, metadata: Metadata) -> bytes: ...
 
-    @abstractmethod
-    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
-        """The function that the file computes, and its metadata."""
+    def load(self, path: Path) -> Loaded: ...
 
 
 class TorchFormat(Format):
     """A program of torch.export: weights as bytes, the graph as JSON."""
 
-    suffix = ".pt2"
+    suffix, libraries = ".pt2", ()
 
     def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
         for node in program.graph.nodes:
@@ -122,7 +118,7 @@ class TorchFormat(Format):
         torch.export.save(program, file, extra_files={METADATA: json.dumps(metadata)})
         return file.getvalue()
 
-    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
+    def load(self, path: Path) -> Loaded:
         metadata = {METADATA: ""}
         with path.open("rb") as file:
             module = torch.export.load(file, extra_files=metadata).module()
@@ -132,18 +128,12 @@ class TorchFormat(Format):
 class OnnxFormat(Format):
     """One ONNX file with all its weights."""
 
-    suffix = ".onnx"
-
-    def check_libraries(self) -> None:
-        for library in ("onnx", "onnxscript", "onnxruntime"):
-            require_extra("to onnx", "export", library)
+    suffix, libraries = ".onnx", ("onnx", "onnxscript", "onnxruntime")
 
     def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
-        written = torch.onnx.export(
-            program, dynamo=True, input_names=[INPUT], output_names=[OUTPUT], opset_version=OPSET, verbose=False
-        )
-        assert written is not None
-        model: Any = written.model_proto
+        options: dict[str, Any] = {"dynamo": True, "opset_version": OPSET, "verbose": False}
+        written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
+        model = written.model_proto  # a new one with each access
         graph = model.graph
         for each in (*graph.input, *graph.output):
             each.type.tensor_type.shape.dim[0].dim_param = "batch"
@@ -153,7 +143,7 @@ class OnnxFormat(Format):
         require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
         return bytes(model.SerializeToString())
 
-    def load(self, path: Path) -> tuple[Callable[[Array], Array], Metadata]:
+    def load(self, path: Path) -> Loaded:
         runtime = require_extra("to onnx", "export", "onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
@@ -169,14 +159,19 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     if to not in FORMATS:
         raise unknown("format", to, list(FORMATS), setting="to")
     form = FORMATS[to]
-    form.check_libraries()
+    for library in form.libraries:
+        require_extra(f"to {to}", "export", library)
     if model.normalization is None:
         raise DataError("the model has not learned anything yet, there is nothing to export")
-    packed, metadata = model.method.pack(), _metadata(model)
+    facts = {"classes": model.classes, "input_shape": model.input_shape, "tasks": len(model.tasks)}
+    metadata = {name: json.dumps(value) for name, value in {**facts, "spacenet": __version__}.items()}
+    packed = model.method.pack()
     network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
     try:
         with atomic_write(path) as beside, _quiet():
-            content = form.content(_program(network, model.input_shape), metadata)
+            samples = torch.zeros(2, *model.input_shape)  # with one, torch would assume that there is always one
+            program = torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
+            content = form.content(program, metadata)
             beside.write_bytes(content)
             difference = _check(model, form, beside, metadata)
     except OSError as error:
@@ -185,30 +180,11 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
         raise
     except Exception as error:  # exporters and runtimes raise errors of many kinds
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise SpacenetError(
-            f"the network cannot be exported as {to} with torch {torch.__version__} ({reason})"
-        ) from error
-    layers = (
-        PackedLayer(p.name, len(packed.units[p.name]), model.method.ledger.size(p.name))
-        for p in model.method.blueprint.hidden
-    )
+        what = f"the network cannot be exported as {to} with torch {torch.__version__}"
+        raise SpacenetError(f"{what} ({reason})") from error
+    names = [layer.name for layer in model.method.blueprint.hidden]
+    layers = (PackedLayer(name, len(packed.units[name]), model.method.ledger.size(name)) for name in names)
     return Exported(path, to, len(content), difference, tuple(layers), tuple(model.classes))
-
-
-def _metadata(model: Model) -> Metadata:
-    values = {
-        "classes": model.classes,
-        "input_shape": model.input_shape,
-        "tasks": len(model.tasks),
-        "spacenet": __version__,
-    }
-    return {name: json.dumps(value) for name, value in values.items()}
-
-
-def _program(network: PackedNetwork, shape: tuple[int, ...]) -> ExportedProgram:
-    """The network's operations, for any number of samples."""
-    samples = torch.zeros(2, *shape)  # with one sample torch would assume that there is always one
-    return torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
 
 
 def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
@@ -224,19 +200,15 @@ def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
         difference = float(np.abs(found - expected).max())
         allowed = max(MAX_DIFFERENCE, ROUNDING * float(model.scores(x).abs().max()))
         if not difference <= allowed:  # also where it is NaN
-            raise SpacenetError(
-                f"the written file computes something else: probabilities differ by up to {difference:.2g} "
-                f"(at most {allowed:.2g} is rounding); nothing was exported"
-            )
+            what = f"probabilities differ by up to {difference:.2g} (at most {allowed:.2g} is rounding)"
+            raise SpacenetError(f"the written file computes something else: {what}; nothing was exported")
         worst = max(worst, difference)
     return worst
 
 
 def _inputs(model: Model) -> Iterator[Array]:
     """Raw samples as in the training data, at each batch size of the check, and zeros."""
-    normalization = model.normalization
-    assert normalization is not None
-    rng = np.random.default_rng(0)
+    normalization, rng = model.fitted_normalization, np.random.default_rng(0)
     for count in CHECKED_BATCHES:
         each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *model.input_shape))
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)

@@ -54,9 +54,8 @@ def from_bytes(content: bytes) -> Model:
     metadata = header.get("__metadata__")
     checksum, _, text = str(metadata.get(HEADER, "") if isinstance(metadata, dict) else "").partition(" ")
     if not text:
-        raise ModelFileError(
-            "not a model to use: only methods that divide a network among tasks, such as spacenet, leave one"
-        )
+        leave = "only methods that divide a network among tasks, such as spacenet, leave one"
+        raise ModelFileError(f"not a model to use: {leave}")
     if checksum != compute_checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decode(text, arrays)

@@ -141,26 +141,15 @@ def _number(tensor: Tensor) -> str:
 
 def _layer(ledger: Ledger, name: str) -> LayerSpace:
     free, used = ledger.state[name] == FREE, ledger.used(name)
-    return LayerSpace(
-        name,
-        units=len(free),
-        unused=int((free & ~used).sum()),
-        shared=int((free & used).sum()),
-        reserved=int((~free).sum()),
-        several=_several(ledger, name),
-        connections=int(ledger.ingoing(name).sum()),
-    )
-
-
-def _several(ledger: Ledger, name: str) -> int:
-    """How many units have connections of more than one task."""
+    unused, shared, reserved = (int(part.sum()) for part in (free & ~used, free & used, ~free))
     pairs = [torch.zeros(0, 2, dtype=torch.long)]
     for link in ledger.blueprint.links:
         held = ledger.connections[link.name]
         ends = [held.source] * (link.source == name) + [held.target] * (link.target == name)
         pairs += [torch.stack([end.long(), held.owner.long()], 1) for end in ends]
     owners = torch.cat(pairs).unique(dim=0)[:, 0].bincount(minlength=1)
-    return int((owners > 1).sum())
+    several, connections = int((owners > 1).sum()), int(ledger.ingoing(name).sum())
+    return LayerSpace(name, len(free), unused, shared, reserved, several, connections)
 
 
 def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
@@ -171,16 +160,12 @@ def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
 
 def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
     ledger = model.method.ledger
-    dense = sum(
-        ledger.size(link.target) * ledger.size(link.source) * math.prod(link.kernel) for link in ledger.blueprint.links
-    )
-    return FileSizes(
-        file_bytes,
-        (file_bytes - model.method.extra_bytes()) / max(1, connections),
-        packed=sum(value.nbytes for value in model.method.predictor().params.values()),
-        ledger=model.method.bytes_kept(),
-        dense=FLOAT_BYTES * (dense + sum(values.numel() for values in ledger.units.values())),
-    )
+    size, links = ledger.size, ledger.blueprint.links
+    dense = sum(size(link.target) * size(link.source) * math.prod(link.kernel) for link in links)
+    dense += sum(values.numel() for values in ledger.units.values())
+    per_connection = (file_bytes - model.method.extra_bytes()) / max(1, connections)
+    packed = sum(value.nbytes for value in model.method.predictor().params.values())
+    return FileSizes(file_bytes, per_connection, packed, model.method.bytes_kept(), FLOAT_BYTES * dense)
 
 
 def _measured(metrics: dict[str, Any]) -> dict[str, Any]:

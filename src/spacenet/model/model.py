@@ -33,11 +33,8 @@ def model_method(name: str) -> type[SparseMethod]:
     """The method with this name, if models can be made with it."""
     kind = get_method(name)
     if not issubclass(kind, SparseMethod):
-        raise SettingsError(
-            f"{name} does not divide a network among tasks, so it leaves no model to use; choose spacenet, "
-            "spacenet-density or static-sparse",
-            setting="method",
-        )
+        reason = f"{name} does not divide a network among tasks, so it leaves no model to use"
+        raise SettingsError(f"{reason}; choose spacenet, spacenet-density or static-sparse", setting="method")
     return kind
 
 
@@ -122,7 +119,8 @@ class Model:
 
     def scores(self, x: Array) -> Tensor:
         """One score for each output."""
-        return self.method.predict_all(self._inputs(x))
+        self.check_shape(x)
+        return self.method.predict_all(self.fitted_normalization(x))
 
     def predict_proba(self, x: Array) -> Array:
         """One probability for each class, (n, classes), in 64 bits: rounding must not make two of them equal."""
@@ -134,10 +132,6 @@ class Model:
         """For each output, the index of its class."""
         place = {(type(label), label): number for number, label in enumerate(self.classes)}
         return torch.tensor([place[type(label), label] for label in self.outputs], dtype=torch.long)
-
-    def _inputs(self, x: Array) -> Tensor:
-        self.check_shape(x)
-        return self.fitted_normalization(x)
 
     @property
     def fitted_normalization(self) -> Normalization:
@@ -168,10 +162,12 @@ class Model:
         """
         self.check_shape(x)
         if self.method.needs_old_data and self.tasks:
-            raise SettingsError(
-                f"{self.config.method} can only continue with all old data, which a model does not hold"
-            )
-        changed = self if config is None or config == self.config else self._changed(config)
+            reason = "can only continue with all old data, which a model does not hold"
+            raise SettingsError(f"{self.config.method} {reason}")
+        changed = self
+        if config is not None and config != self.config:
+            check_change(self.config, config)
+            changed = replace(self, config=config, tasks=list(self.tasks))
         labels, numbers = np.unique(y, return_inverse=True)
         spec = preprocessing_spec(changed.config.preprocessing, x)
         normalization = self.normalization or Normalization.fit(x, spec)
@@ -184,14 +180,8 @@ class Model:
         method = self.method if untouched else changed.build(hardware.device, self.method)
         try:
             with _threads(training.threads):
-                learn_task(
-                    method,
-                    task,
-                    training,
-                    hardware=hardware,
-                    on_batch=on_batch,
-                    on_epoch=lambda epoch, optimizer: on_epoch(epoch),
-                )
+                hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": lambda epoch, optimizer: on_epoch(epoch)}
+                learn_task(method, task, training, hardware=hardware, **hooks)
         except BaseException:
             if untouched:
                 self._method = self.build(blueprint=self.method.blueprint)
@@ -201,12 +191,6 @@ class Model:
         self.config = changed.config if self.tasks else replace(changed.config, preprocessing=resolved)
         self.normalization = normalization
         self.tasks = [*self.tasks, task.labels]  # type: ignore[list-item]
-
-    def _changed(self, config: ModelConfig) -> "Model":
-        check_change(self.config, config)
-        return replace(self, config=config, tasks=list(self.tasks))
-
-    # What it holds
 
     def space_left(self) -> int:
         """How many more tasks like the last one the free space holds, at most 100."""
@@ -222,14 +206,10 @@ FIXED_SETTINGS = (
 
 def check_change(old: ModelConfig, new: ModelConfig) -> None:
     """Raise `SettingsError` for a setting that cannot change once a task is learned."""
-    if old.method != new.method:
-        raise fixed_setting_error("method")
-    if old.seed != new.seed:
-        raise fixed_setting_error("seed")
-    if old.net.name != new.net.name:
-        raise fixed_setting_error("net")
-    before, after = old.flat(), new.flat()
-    for name in ("hidden", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
+    before, after = (
+        {"method": config.method, "seed": config.seed, "net": config.net.name, **config.flat()} for config in (old, new)
+    )
+    for name in ("method", "seed", "net", "hidden", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
         if before.get(name) != after.get(name):
             raise fixed_setting_error(name)
     if {before["rotations"], after["rotations"]} == {"none", "first"}:  # too late for the first task

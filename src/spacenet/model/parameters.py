@@ -37,11 +37,6 @@ class Parameter:
     methods: tuple[str, ...] = ()
     """The methods that have it; empty for all."""
 
-    @property
-    def optional(self) -> bool:
-        """Whether it may be None."""
-        return types.NoneType in typing.get_args(self.hint)
-
     def belongs_to(self, method: str) -> bool:
         return not self.methods or method in self.methods
 
@@ -74,12 +69,9 @@ def setting_parameters() -> dict[str, Parameter]:
 
 def automatic_settings(samples: int, batch_size: Any, net: str) -> dict[str, Any]:
     """The values of `AUTOMATIC` settings for a task with this number of samples."""
-    mlp, size = net == "mlp", batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
-    return {
-        "epochs": epochs_for(samples, size),
-        "learning_rate": 0.02 if mlp else 0.1,
-        "phantom_classes": 8 if mlp else 0,
-    }
+    size = batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
+    rate, phantoms = (0.02, 8) if net == "mlp" else (0.1, 0)
+    return {"epochs": epochs_for(samples, size), "learning_rate": rate, "phantom_classes": phantoms}
 
 
 def epochs_for(samples: int, batch_size: int) -> int:

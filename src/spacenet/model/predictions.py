@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,13 +27,8 @@ class Prediction:
 
     input: str
     row: int | None
-    labels: Sequence[Label]
-    probabilities: Sequence[float]
-
-    def top(self) -> list[dict[str, Any]]:
-        """The classes with their probabilities, for JSON."""
-        pairs = zip(self.labels, self.probabilities, strict=True)
-        return [{"label": label, "probability": share} for label, share in pairs]
+    classes: Sequence[tuple[Label, float]]
+    """Each with its probability."""
 
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
@@ -41,14 +36,12 @@ def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
     probabilities = model.predict_proba(chunk.x)
     if not np.isfinite(probabilities).all():
         bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
-        raise DataError(
-            f"{_name(chunk.inputs[bad], chunk.rows[bad], True)}: the values are too large for the network; "
-            "are they scaled like those that it learned from?"
-        )
+        reason = "the values are too large for the network; are they scaled like those that it learned from?"
+        raise DataError(f"{_name(chunk.inputs[bad], chunk.rows[bad], True)}: {reason}")
     classes = model.classes
     best = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
     return [
-        Prediction(name, row, [classes[number] for number in numbers], own[numbers].tolist())
+        Prediction(name, row, [(classes[number], float(own[number])) for number in numbers])
         for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
     ]
 
@@ -82,15 +75,13 @@ class Writer:
             return _csv_lines([_csv_row(prediction) for prediction in several])
         if self.form == "jsonl":
             return "".join(json.dumps(_plain(prediction)) + "\n" for prediction in several)
-        return "".join(self._text(several))
-
-    def _text(self, several: Sequence[Prediction]) -> Iterator[str]:
+        lines = []
         names = [_name(prediction.input, prediction.row, self.several) for prediction in several]
-        width = max(map(len, names), default=0)
+        width, label_width = max(map(len, names), default=0), self._label_width
         for name, prediction in zip(names, several, strict=True):
-            pairs = zip(prediction.labels, prediction.probabilities, strict=True)
-            found = (f"{printable(label):{self._label_width}}  {100 * share:6.2f} %" for label, share in pairs)
-            yield "  ".join([f"{name:{width}}", *found]) + "\n"
+            found = (f"{printable(label):{label_width}}  {100 * share:6.2f} %" for label, share in prediction.classes)
+            lines.append("  ".join([f"{name:{width}}", *found]) + "\n")
+        return "".join(lines)
 
 
 def _name(name: str, row: int | None, several: bool) -> str:
@@ -100,13 +91,9 @@ def _name(name: str, row: int | None, several: bool) -> str:
 
 
 def _csv_row(prediction: Prediction) -> list[object]:
-    pairs = zip(prediction.labels, prediction.probabilities, strict=True)
     row = "" if prediction.row is None else prediction.row
-    return [
-        printable(prediction.input),
-        row,
-        *(value for label, p in pairs for value in (printable(label), f"{p:.6g}")),
-    ]
+    values = (value for label, share in prediction.classes for value in (printable(label), f"{share:.6g}"))
+    return [printable(prediction.input), row, *values]
 
 
 def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
@@ -116,10 +103,6 @@ def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
 
 
 def _plain(prediction: Prediction) -> dict[str, Any]:
-    shares = [float(f"{share:.6g}") for share in prediction.probabilities]
-    plain: dict[str, Any] = {"input": prediction.input, "row": prediction.row}
-    plain |= {"label": prediction.labels[0], "probability": shares[0]}
-    if len(shares) > 1:
-        pairs = zip(prediction.labels, shares, strict=True)
-        plain["top"] = [{"label": label, "probability": share} for label, share in pairs]
-    return plain
+    top = [{"label": label, "probability": float(f"{share:.6g}")} for label, share in prediction.classes]
+    plain = {"input": prediction.input, "row": prediction.row, **top[0]}
+    return {**plain, "top": top} if len(top) > 1 else plain

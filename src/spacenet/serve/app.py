@@ -77,7 +77,7 @@ class Handlers:
 
     def _predict(self, body: bytes, kind: str, top: int) -> Response:
         served = self.store.current  # taken once: all of an answer comes from one model
-        inputs, top = read_inputs(body, kind, top, served.input_shape)
+        inputs, top = read_inputs(body, kind, top, served.model.input_shape)
         return _respond(served.predict(inputs, top))
 
     async def learn(self, request: Request) -> Response:
@@ -89,7 +89,7 @@ class Handlers:
             return await self.in_thread(self._learn, learning, body, kind)
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, self.store.current.input_shape, self.max_bytes)
+        x, y = read_task(body, kind, self.store.current.model.input_shape, self.max_bytes)
         return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
@@ -99,9 +99,9 @@ class Handlers:
         return self.learning.job if self.learning else messages.Job()
 
     async def health(self) -> Response:
-        served, job = self.store.current, self._job()
-        learning, classes = job if job.state == "running" else None, len(served.classes)
-        return _respond(messages.Health(version=__version__, tasks=served.tasks, classes=classes, learning=learning))
+        model, job = self.store.current.model, self._job()
+        facts: dict[str, Any] = {"version": __version__, "tasks": len(model.tasks), "classes": len(model.classes)}
+        return _respond(messages.Health(**facts, learning=job if job.state == "running" else None))
 
     async def model(self) -> Response:
         return _respond(self.store.current.description)

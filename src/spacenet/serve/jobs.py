@@ -43,9 +43,8 @@ class TrainingJob:
     def check_free(self) -> None:
         """Refuse a task while another is being learned."""
         if self.job.state == "running":
-            raise RequestError(
-                f"task number {self.job.number} is being learned; see GET /learn, and try again later", 409
-            )
+            task = f"task number {self.job.number}"
+            raise RequestError(f"{task} is being learned; see GET /learn, and try again later", 409)
 
     def start(self, x: Array, y: Array) -> Job:
         """Begin to learn a task, in another process."""
@@ -79,15 +78,10 @@ class TrainingJob:
         """Start the worker that learns the data in a folder."""
         files = map(str, (self.store.path, folder / "data.npz", folder / "new.safetensors"))
         # -P: what lies in the current folder must not be taken for a library. A session of its own: Ctrl-C is for us.
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "spacenet.serve.worker", *files],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            env={**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"},
-            start_new_session=True,
-        )
+        command = [sys.executable, "-P", "-m", "spacenet.serve.worker", *files]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+        return subprocess.Popen(command, **pipes, env=env, text=True, encoding="utf-8", start_new_session=True)
 
     def _watch(self, process: Process, folder: Path, begun_from: Signature) -> None:
         try:

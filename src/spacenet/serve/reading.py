@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
+<<<<<<< HEAD
 from spacenet.data.arrays import (
     check_length,
     check_no_objects,
@@ -21,6 +22,10 @@ from spacenet.data.arrays import (
     report_damage,
     to_native,
 )
+=======
+from spacenet.data import npy
+from spacenet.data.arrays import read_npy
+>>>>>>> h-slim-model
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
@@ -78,7 +83,7 @@ def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
         raise RequestError("inputs: a number is too large") from error
     with np.errstate(over="ignore"):
         x = flat.reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
-    for row in find_nonfinite(x):
+    for row in npy.find_nonfinite(x):
         raise RequestError(f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
@@ -112,9 +117,8 @@ def _labels(given: Sequence[Any]) -> Array:
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
         raise RequestError("labels: give all of them as integers, or all as texts (or all of one other plain type)")
     if not all(map(_usable, given)):
-        raise RequestError(
-            f"labels: a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
-        )
+        reason = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
+        raise RequestError(f"labels: {reason}")
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
         raise RequestError("labels: the texts are too long in total; make them shorter")
     return np.array(given)
@@ -128,15 +132,15 @@ def _usable(label: Label) -> bool:
 
 def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
     """The inputs x and the labels y of an archive that is not too large when unpacked."""
-    with report_damage("the body", how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
+    with npy.report_damage("the body", npy.how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
         if not {"x.npy", "y.npy"} <= set(members):
-            raise RequestError(f"the body lacks x or y: {how_to_save('xy')}")
+            raise RequestError(f"the body lacks x or y: {npy.how_to_save('xy')}")
         x, y = members["x.npy"], members["y.npy"]
         if x.file_size + y.file_size > most:
             raise RequestError(f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples", 413)
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise RequestError(f"the body uses an unusual compression: {how_to_save('xy')}")
+            raise RequestError(f"the body uses an unusual compression: {npy.how_to_save('xy')}")
         with archive.open(x) as stream:
             inputs = _concat(list(read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
@@ -144,14 +148,13 @@ def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[An
 
 def _given_labels(content: bytes) -> list[Any]:
     stream = BytesIO(content)
-    header = read_header(stream)
-    check_no_objects("y", header)
-    check_length("y", header, len(content) - stream.tell(), how_to_save("xy"))
+    header = npy.read_header(stream)
+    npy.check_no_objects("y", header)
+    npy.check_length("y", header, len(content) - stream.tell(), npy.how_to_save("xy"))
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
-        raise RequestError(
-            f"y holds {header.dtype} in the shape {_text(header.shape)}; give one label for each row of x"
-        )
-    labels = to_native(np.frombuffer(stream.read(), header.dtype))
+        found = f"{header.dtype} in the shape {_text(header.shape)}"
+        raise RequestError(f"y holds {found}; give one label for each row of x")
+    labels = npy.to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
         raise RequestError("y holds characters that are not Unicode")
     return list(labels.tolist())

@@ -37,27 +37,19 @@ class Served:
         description = {"method": model.config.method, "input_shape": model.input_shape, "classes": model.classes}
         return cls(model, model.classes, {**description, "tasks": model.tasks, "space_left": model.space_left()})
 
-    @property
-    def tasks(self) -> int:
-        return len(self.model.tasks)
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        return self.model.input_shape
-
     def predict(self, x: Array, top: int) -> dict[str, Any]:
         """The most probable classes of each input, in the form of `messages.Predictions`."""
         named = min(top, len(self.classes))
         if len(x) * named > MAX_PREDICTIONS:
-            raise RequestError(
-                f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time", 413
-            )
+            reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
+            raise RequestError(reason, 413)
         rows: list[list[dict[str, Any]]] = []
         for first in range(0, len(x), MAX_SAMPLES):
             part = x[first : first + MAX_SAMPLES]
             chunk = Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
-            rows += (each.top() for each in predict_chunk(self.model, chunk, named))
-        return {"tasks": self.tasks, "predictions": rows if top > 1 else [row[0] for row in rows]}
+            for each in predict_chunk(self.model, chunk, named):
+                rows.append([{"label": label, "probability": share} for label, share in each.classes])
+        return {"tasks": len(self.model.tasks), "predictions": rows if top > 1 else [row[0] for row in rows]}
 
 
 class Store:
