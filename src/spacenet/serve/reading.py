@@ -11,21 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-<<<<<<< HEAD
-from spacenet.data.arrays import (
-    check_length,
-    check_no_objects,
-    find_nonfinite,
-    how_to_save,
-    read_header,
-    read_npy,
-    report_damage,
-    to_native,
-)
-=======
-from spacenet.data import npy
-from spacenet.data.arrays import read_npy
->>>>>>> h-slim-model
+from spacenet.data import arrays
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
@@ -43,7 +29,7 @@ Form = TypeVar("Form", bound=Request)
 def read_inputs(body: bytes, kind: str, top: int, shape: tuple[int, ...]) -> tuple[Array, int]:
     """A request to /predict: inputs, and how many classes to return (the query's number unless the body has one)."""
     if kind in NPY:
-        return _concat(list(read_npy(BytesIO(body), "the body", shape))), top
+        return _concat(list(arrays.read_npy(BytesIO(body), "the body", shape))), top
     request = _json(body, kind, PredictRequest, NPY)
     return _nested(request.inputs, shape), request.top if "top" in request.model_fields_set else top
 
@@ -83,7 +69,7 @@ def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
         raise RequestError("inputs: a number is too large") from error
     with np.errstate(over="ignore"):
         x = flat.reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
-    for row in npy.find_nonfinite(x):
+    for row in arrays.find_nonfinite(x):
         raise RequestError(f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
@@ -132,29 +118,29 @@ def _usable(label: Label) -> bool:
 
 def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
     """The inputs x and the labels y of an archive that is not too large when unpacked."""
-    with npy.report_damage("the body", npy.how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
+    with arrays.report_damage("the body", arrays.how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
         if not {"x.npy", "y.npy"} <= set(members):
-            raise RequestError(f"the body lacks x or y: {npy.how_to_save('xy')}")
+            raise RequestError(f"the body lacks x or y: {arrays.how_to_save('xy')}")
         x, y = members["x.npy"], members["y.npy"]
         if x.file_size + y.file_size > most:
             raise RequestError(f"x and y are larger than {most / 1024**2:g} MiB when unpacked; send fewer samples", 413)
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
-            raise RequestError(f"the body uses an unusual compression: {npy.how_to_save('xy')}")
+            raise RequestError(f"the body uses an unusual compression: {arrays.how_to_save('xy')}")
         with archive.open(x) as stream:
-            inputs = _concat(list(read_npy(stream, "x", shape)))
+            inputs = _concat(list(arrays.read_npy(stream, "x", shape)))
         return inputs, _given_labels(archive.read(y))
 
 
 def _given_labels(content: bytes) -> list[Any]:
     stream = BytesIO(content)
-    header = npy.read_header(stream)
-    npy.check_no_objects("y", header)
-    npy.check_length("y", header, len(content) - stream.tell(), npy.how_to_save("xy"))
+    header = arrays.read_header(stream)
+    arrays.check_no_objects("y", header)
+    arrays.check_length("y", header, len(content) - stream.tell(), arrays.how_to_save("xy"))
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
         found = f"{header.dtype} in the shape {_text(header.shape)}"
         raise RequestError(f"y holds {found}; give one label for each row of x")
-    labels = npy.to_native(np.frombuffer(stream.read(), header.dtype))
+    labels = arrays.to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
         raise RequestError("y holds characters that are not Unicode")
     return list(labels.tolist())
