@@ -47,8 +47,11 @@ def calls_of_require_extra() -> list[tuple[str, list[str]]]:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require_extra"
     ]
-    found = [[each.value for each in call.args if isinstance(each, ast.Constant)] for call in calls]
-    return [(str(values[1]), [str(value) for value in values[2:]]) for values in found]
+    return [
+        (str(call.args[1].value), [str(each.value) for each in call.args[2:] if isinstance(each, ast.Constant)])
+        for call in calls
+        if isinstance(call.args[1], ast.Constant)
+    ]
 
 
 def test_the_distribution_has_the_name_that_is_printed(project: dict[str, Any]) -> None:
