@@ -13,12 +13,13 @@ import ast
 import dataclasses
 import inspect
 import math
-import textwrap
+import sys
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast
 
@@ -146,21 +147,23 @@ def field_docs(kind: type) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if dataclasses.is_dataclass(base):
-            docs |= _own_docs(base)
+            docs |= _docs_in_module(base.__module__).get(base.__name__, {})
     return docs
 
 
-def _own_docs(kind: type) -> dict[str, str]:
+@cache
+def _docs_in_module(module: str) -> dict[str, dict[str, str]]:
+    """For each class of a module the texts below its fields."""
     try:
-        body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
-    except (OSError, TypeError, SyntaxError):  # defined where there is no source to read
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (OSError, TypeError, SyntaxError, KeyError):  # there is no source to read
         return {}
-    assert isinstance(body, ast.ClassDef)
-    found = {}
-    for before, after in zip(body.body, body.body[1:], strict=False):
-        match before, after:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                found[name] = " ".join(text.split())
+    found: dict[str, dict[str, str]] = {}
+    for kind in (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+        for before, after in pairwise(kind.body):
+            match before, after:
+                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                    found.setdefault(kind.name, {})[name] = " ".join(text.split())
     return found
 
 
