@@ -89,6 +89,13 @@ def test_a_run_by_name_can_be_resumed_from_its_folder_alone(place: Path) -> None
     assert bits(result) == bits(spacenet.run("split-digits", **options))
 
 
+def test_the_folder_of_a_run_on_data_in_memory_says_how_to_go_on(place: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        spacenet.run(cloud_stream(), out="kept", callbacks=[Interrupt()], **QUICK)
+    with pytest.raises(RunError, match="in the program that made it.* with the same stream and out='kept'"):
+        resume("kept", progress=False)
+
+
 def test_seeds_in_parallel_processes_are_the_single_runs(place: Path) -> None:
     found = spacenet.run(cloud_stream(), seeds=2, seed=3, workers=2, **QUICK, **SPACE)
     assert isinstance(found, SeedResults)
@@ -126,6 +133,13 @@ def test_callbacks_may_depend_on_the_job() -> None:
 
     spacenet.run(cloud_stream(), "naive", seeds=2, workers=1, callbacks=lambda job: [Note(job)], **QUICK)
     assert seen == ["naive seed 0", "naive seed 1"]
+
+
+def test_callbacks_that_would_not_be_called_are_an_error() -> None:
+    with pytest.raises(SettingsError, match="pass workers=1"):
+        spacenet.run(cloud_stream(), "naive", seeds=2, workers=2, callbacks=[Never()], **QUICK)
+    with pytest.raises(SettingsError, match="one device only"):
+        spacenet.run(cloud_stream(), "naive", devices=2, callbacks=[Never()], **QUICK)
 
 
 def test_an_error_in_a_callback_stops_the_run_and_is_the_cause() -> None:

@@ -28,7 +28,7 @@ from spacenet.experiments.jobs import Job, Outcome, check_folder, default_worker
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, SweepSpec, Trial
 from spacenet.methods import Method
-from spacenet.registry import METHODS
+from spacenet.registry import METHODS, STREAMS
 from spacenet.utils.files import save_text
 
 ALL = "all"
@@ -114,7 +114,7 @@ def run(
     if seeds is None:
         job = Job(base, data, folder)
         check_folder(job)
-        return RunResult.of(finish(execute(job, _callbacks(job, callbacks, progress))))
+        return _execute(job, callbacks, progress)
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     first = base.model.seed
@@ -154,11 +154,16 @@ def resume(
     """Continue the run, or the runs with several seeds, in a folder."""
     place = Path(folder)
     several = seed_folders(place)
+    jobs = [Job(load_config(each), folder=each) for each in several or [place]]
+    stream = jobs[0].config.stream
+    if stream.npz is None and stream.name not in STREAMS:
+        remedy = f"Call spacenet.run again with the same stream and out={str(folder)!r}."
+        raise RunError(
+            f"{folder}: the data of this run, {stream.name!r}, is in the program that made it.", python=remedy
+        )
     if several:
-        jobs = [Job(load_config(each), folder=each) for each in several]
         return run_seeds(jobs, engine or EngineConfig(), place, callbacks, progress)
-    job = Job(load_config(place), folder=place)
-    return RunResult.of(finish(execute(job, _callbacks(job, callbacks, progress))))
+    return _execute(jobs[0], callbacks, progress)
 
 
 def compare(
@@ -314,24 +319,30 @@ def sweep(
 
 def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, progress: bool) -> list[Outcome]:
     """Do all jobs, with progress: a bar for each in this process, or a look at all of them in others."""
+    here = in_this_process(jobs, engine)
+    if callbacks and not here:
+        raise SettingsError("callbacks are only called in this process; pass workers=1", setting="callbacks")
     for job in jobs:
         check_folder(job)
     outcomes = execute_all(jobs, engine, lambda job: _callbacks(job, callbacks, progress))
-    alone = not progress or not jobs or in_this_process(jobs, engine)
-    return sorted(outcomes if alone else follow_jobs(outcomes, jobs), key=lambda outcome: outcome.job.tag)
+    followed = follow_jobs(outcomes, jobs) if progress and not here else outcomes
+    return sorted(followed, key=lambda outcome: outcome.job.tag)
+
+
+def _execute(job: Job, callbacks: Callbacks, progress: bool) -> RunResult:
+    if callbacks and job.config.model.training.devices > 1:
+        raise SettingsError("callbacks go with one device only", setting="callbacks")
+    outcome = execute(job, _callbacks(job, callbacks, progress))
+    if isinstance(outcome.error, SpaceFull) and outcome.data is not None:
+        outcome.error.result = RunResult.of(outcome.data)  # what was learned before
+    if outcome.error is not None:
+        raise outcome.error
+    assert outcome.data is not None
+    return RunResult.of(outcome.data)
 
 
 def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:
     return [*default_callbacks(progress), *(callbacks(job) if callable(callbacks) else callbacks)]
-
-
-def finish(outcome: Outcome) -> Any:
-    """The data of a run that ended, or its error; where the network was full, the error holds the result."""
-    if outcome.error is None:
-        return outcome.data
-    if isinstance(outcome.error, SpaceFull) and outcome.data is not None:
-        outcome.error.result = RunResult.of(outcome.data)
-    raise outcome.error
 
 
 def _listed(methods: str | Iterable[str | type[Method]]) -> list[str | type[Method]]:
