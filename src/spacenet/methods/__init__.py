@@ -1,10 +1,10 @@
 """Continual-learning methods, one file each; `get_method` finds one by name."""
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, Method, MethodSettings
+from spacenet.methods.base import Batch, Method, MethodSettings, kept
 from spacenet.registry import METHODS
 
-__all__ = ["Batch", "Method", "MethodSettings", "get_method", "register_method"]
+__all__ = ["Batch", "Method", "MethodSettings", "get_method", "kept", "register_method"]
 
 
 def get_method(name: str) -> type[Method]:

@@ -16,8 +16,9 @@ A method is a short file that declares its settings and overrides the hooks it n
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from inspect import get_annotations
 from itertools import accumulate, pairwise
-from operator import attrgetter
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
@@ -34,7 +35,7 @@ from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
-__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "copy_section", "map_batches"]
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "kept", "map_batches"]
 __all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
@@ -54,12 +55,7 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls.with_inputs(data.x.index_select(0, rows), data, rows)
-
-    @classmethod
-    def with_inputs(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
-        """The labels of these rows of the data, with inputs computed from theirs."""
-        return cls(x, data.y.index_select(0, rows), rows)
+        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows)
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,7 @@ class LayerUsage:
     """Connections that lead into the layer."""
 
 
+@torch.no_grad()
 def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
     """Apply a function to any number of samples in bounded memory: computed on the device, returned on the CPU."""
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
@@ -88,11 +85,32 @@ class Stateful(Protocol):
     def load(self, tensors: Mapping[str, Tensor]) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """What `kept` declares."""
+
+    name: str
+    create: Callable[[], Any] | None
+    on_cpu: bool
+
+
+def kept(name: str, create: Callable[[], Any] | None = None, *, on_cpu: bool = False) -> Any:
+    """Declare, in a method's class, an attribute that belongs to its state, with its name there.
+
+    It may be a tensor, an integer, a dictionary of tensors, a list with one such dictionary per task learned, or a
+    `Stateful` object. `create` gives the initial value; without it, `setup` creates one. What begins with "task/" is in
+    the state only while a task is being learned, and gets its initial value back when the task ends. What is not
+    `on_cpu` is restored to the method's device.
+    """
+    return _Kept(name, create, on_cpu)
+
+
 class Method(ABC):
     """A continual-learning method, learning one stream of tasks.
 
     A subclass sets `name` and `strategy`, declares its settings, and overrides the hooks it needs. What it creates once
-    belongs in `setup`; what it keeps from task to task is declared in `kept`.
+    belongs in `setup`; what it keeps from task to task is declared with `kept`. What it computes from that is a
+    `cached_property`, see `invalidate`.
     """
 
     name: ClassVar[str]
@@ -102,17 +120,12 @@ class Method(ABC):
     """Authors, title, venue and year of the paper that the method comes from."""
     settings_from: ClassVar[str] = ""
     """Where its default settings come from: published ones, or a search on held-out data."""
-    Settings: ClassVar[type[MethodSettings]] = MethodSettings
+    Settings: ClassVar[type[Any]] = MethodSettings
+    """Follows from the declared type of the attribute `settings`, if a subclass declares that."""
     search_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
     """What a search may vary, as section.setting: training.learning_rate, method.strength, …"""
     cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
-    kept: ClassVar[Mapping[str, str]] = {}
-    """Attributes that belong to the state, with their names there ("task/…": only while a task is being learned):
-    tensors, integers, dictionaries of tensors, lists with one such dictionary per task learned, or `Stateful` objects.
-    A class declares only its own; those of its bases are added."""
-    kept_on_cpu: ClassVar[Mapping[str, str]] = {}
-    """The same for what stays on the CPU; the rest is on the method's device."""
 
     def __init__(
         self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
@@ -122,7 +135,14 @@ class Method(ABC):
         self.tasks_learned = 0
         self.classes: list[range] = []
         """The classes of each task learned, and of the one being learned."""
+        self._initialize()
         self.setup()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        declared = get_annotations(cls).get("settings")
+        if "Settings" not in vars(cls) and isinstance(declared, type):
+            cls.Settings = declared
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
@@ -193,6 +213,8 @@ class Method(ABC):
     def end_task(self, task: Task) -> None:
         """Called when the task's training is over. After this its data is gone, unless the method keeps it."""
         self.tasks_learned += 1
+        self._initialize(TASK)
+        self.invalidate()
 
     # Using what was learned
 
@@ -218,34 +240,41 @@ class Method(ABC):
         """Everything the method keeps, by name; in the middle of a task also what that task needs.
 
         Names of the network's tensors begin with `network/`, those that only the current task needs with `task/`. A
-        subclass declares its own in `kept`, or adds them to `super().state()` and takes them back in `load_state`. Kept
-        samples are not in it.
+        subclass declares its own with `kept`, or adds them to `super().state()` and takes them back in `load_state`.
+        Kept samples are not in it.
         """
         counts = [len(classes) for classes in self.classes]
         state = {
             PROGRESS + "classes": torch.tensor(counts, dtype=torch.int32),
             PROGRESS + "tasks": torch.tensor(self.tasks_learned, dtype=torch.int32),
         }
-        for attribute, name in (self._declared("kept") | self._declared("kept_on_cpu")).items():
-            if self.in_task or not name.startswith(TASK):
-                state |= _to_tensors(name, attrgetter(attribute)(self))
-        return state
+        for attribute, each in self._declared().items():
+            if self.in_task or not each.name.startswith(TASK):
+                state |= _to_tensors(each.name, getattr(self, attribute))
+        return {name: tensor.detach() for name, tensor in state.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""
         counts = state[PROGRESS + "classes"].tolist()
         self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
         self.tasks_learned = int(state[PROGRESS + "tasks"])
-        for kind, device in (("kept", self.device), ("kept_on_cpu", CPU)):
-            for attribute, name in self._declared(kind).items():
-                *path, last = attribute.split(".")
-                holder = attrgetter(".".join(path))(self) if path else self
-                setattr(holder, last, self._restore(getattr(holder, last), name, state, device))
+        self._initialize()
+        for attribute, each in self._declared().items():
+            device = CPU if each.on_cpu else self.device
+            setattr(self, attribute, self._restore(getattr(self, attribute), each.name, state, device))
         self.invalidate()
 
-    def _declared(self, kind: str) -> dict[str, str]:
-        """What the method's class and its bases declare in `kept` or `kept_on_cpu`."""
-        return {key: name for cls in reversed(type(self).__mro__) for key, name in vars(cls).get(kind, {}).items()}
+    @classmethod
+    def _declared(cls) -> dict[str, _Kept]:
+        """What the class and its bases declare with `kept`, by attribute."""
+        found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+        return {name: value for name, value in found.items() if isinstance(value, _Kept)}
+
+    def _initialize(self, prefix: str = "") -> None:
+        """Give what is kept under names with this prefix its initial value."""
+        for attribute, each in self._declared().items():
+            if each.create is not None and each.name.startswith(prefix):
+                setattr(self, attribute, each.create())
 
     def _restore(self, old: Any, name: str, state: Mapping[str, Tensor], device: torch.device) -> Any:
         """The new value of an attribute; a tensor or number that is not in the state keeps its old one."""
@@ -261,7 +290,10 @@ class Method(ABC):
         return old
 
     def invalidate(self) -> None:
-        """Discard what was computed from the state, because it has changed."""
+        """Discard every `cached_property`, because the state that it was computed from has changed."""
+        cached = [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]
+        for name in cached:
+            del vars(self)[name]
 
     def resume_task(self, task: Task, data: Samples) -> None:
         """Continue in the middle of a task, after `load_state`: recreate what depends on the data."""
@@ -308,9 +340,9 @@ def copy_section(state: Mapping[str, Tensor], prefix: str, device: torch.device)
 
 
 def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
-    """The value of a declared attribute as part of a state."""
+    """The value of a declared attribute as part of a state; an empty tensor is left out."""
     if isinstance(value, Tensor):
-        return {name: value}
+        return {name: value} if value.numel() else {}
     if isinstance(value, int):
         return {name: torch.tensor(int(value))}
     if isinstance(value, list):

@@ -10,7 +10,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, Method, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import (
+    PREDICT_BATCH,
+    Batch,
+    LayerUsage,
+    Method,
+    MethodSettings,
+    Samples,
+    Task,
+    Uniform,
+    kept,
+    map_batches,
+)
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
 from spacenet.utils.seeding import generator
@@ -34,9 +45,12 @@ class CLNP(Masked):
     strategy = "Architectural"
     reference = "Golkar, Kagan, Cho: Continual Learning via Neural Pruning. arXiv:1903.04476, 2019"
     settings_from = "A small search on held-out data; the stream's own training."
-    Settings = CLNPSettings
     settings: CLNPSettings
-    kept_on_cpu: ClassVar = {"taken": "taken"}
+    taken: dict[str, Tensor] = kept("taken", on_cpu=True)
+    """Which units of each hidden layer belong to a task learned, and are frozen."""
+    penalized: Params
+    """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
+    activity: Tensor
     search_space: ClassVar = Method.search_space | {
         "method.sparsity": Uniform(1e-5, 1e-1, log=True),
         "method.margin": Uniform(0.0, 1.0),
@@ -45,10 +59,6 @@ class CLNP(Masked):
     def setup(self) -> None:
         super().setup()
         self.taken = {layer.name: torch.zeros(layer.size, dtype=torch.bool) for layer in self.blueprint.hidden}
-        """Which units of each hidden layer belong to a task learned, and are frozen."""
-        self.penalized: dict[str, Tensor] = {}
-        """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
-        self.activity = torch.zeros(())
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if all(bool(taken.all()) for taken in self.taken.values()):
@@ -88,7 +98,7 @@ class CLNP(Masked):
             if link in self.penalized:
                 activities.append((mean_activity(h) * self.penalized[link]).sum())
 
-        output = self.blueprint.forward({**self.effective_params(), **self.uses_batch_stats}, batch.x, hook)
+        output = self.compute(batch.x, hook)
         self.activity = torch.stack(activities).sum()
         return output
 
@@ -147,12 +157,9 @@ class CLNP(Masked):
 
     def _accuracy(self, task: Task, params: Params) -> float:
         """Accuracy on the task's training samples among the task's classes, from 0 to 1."""
-        right, first = 0, task.classes.start
-        with torch.no_grad():
-            for x, y in zip(task.train.x.split(PREDICT_BATCH), task.train.y.split(PREDICT_BATCH), strict=True):
-                scores = self.blueprint.forward(params, x.to(self.device))[:, first:]
-                right += int((scores.argmax(1).cpu() == y - first).sum())
-        return right / len(task.train)
+        first = task.classes.start
+        scores = map_batches(lambda x: self.blueprint.forward(params, x)[:, first:], task.train.x, self.device)
+        return float((scores.argmax(1) == task.train.y.cpu() - first).double().mean())
 
     def layer_usage(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}

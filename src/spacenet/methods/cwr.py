@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from spacenet.methods.base import Method, Uniform
@@ -22,7 +21,7 @@ class CWR(ConsolidatedOutputs):
         outputs = super().trainable_masks()
         if not self.tasks_learned:
             return outputs
-        return {name: torch.zeros_like(param, dtype=torch.bool) for name, param in self.params.items()} | outputs
+        return self.empty_masks(self.params) | outputs
 
     def effective_params(self) -> dict[str, Tensor]:
         """What is frozen as a whole is a constant: no gradient is computed for it."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.data.augmentation import CropAndFlip
-from spacenet.methods.base import Batch, Samples, Task, Uniform
+from spacenet.methods.base import Batch, Samples, Task, Uniform, kept
 from spacenet.methods.shared.exemplars import ExemplarMethod
 from spacenet.utils.seeding import generator
 
@@ -30,15 +30,12 @@ class ER(ExemplarMethod):
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "training.epochs": Uniform(1, 20, integer=True),
     }
-    kept: ClassVar = {"epoch": "task/epoch"}
-
-    def setup(self) -> None:
-        super().setup()
-        self.old: Samples | None = None
-        self.augment: CropAndFlip | None = None
-        self.partners = torch.zeros(0, dtype=torch.long)
-        self.replayed = self.replayed_y = torch.zeros(0)
-        self.epoch = 0
+    epoch: int = kept("task/epoch", int)
+    old: Samples | None = None
+    augment: CropAndFlip | None = None
+    partners: Tensor
+    replayed: tuple[Tensor, Tensor]
+    """The scores of the old samples of a batch, and their classes."""
 
     def training_data(self, task: Task) -> Samples:
         """Only the new samples; `forward` adds those of the memory."""
@@ -66,14 +63,14 @@ class ER(ExemplarMethod):
             return super().forward(batch)
         rows = self.partners.index_select(0, batch.rows)
         x = self.augment(rows) if self.augment is not None else self.old.x.index_select(0, rows)
-        output = self.blueprint.forward({**self.params, **self.uses_batch_stats}, torch.cat([batch.x, x]))
-        self.replayed, self.replayed_y = output[len(batch.y) :], self.old.y.index_select(0, rows)
+        output = self.compute(torch.cat([batch.x, x]))
+        self.replayed = output[len(batch.y) :], self.old.y.index_select(0, rows)
         return output[: len(batch.y)]
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """The mean over both halves of the batch."""
         new = F.cross_entropy(output, self.target(batch))
-        return new if self.old is None else (new + F.cross_entropy(self.replayed, self.replayed_y)) / 2
+        return new if self.old is None else (new + F.cross_entropy(*self.replayed)) / 2
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return torch.randperm(len(x), generator=generator(self.seed, "memory", number))[:count]

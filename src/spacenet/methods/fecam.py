@@ -1,5 +1,6 @@
 """FeCAM: features are learned on the first task and then frozen; each class has its own mean and covariance."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Task, Uniform, map_batches
+from spacenet.methods.base import MethodSettings, Task, Uniform, kept, map_batches
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -61,9 +62,11 @@ class FeCAM(DenseMethod):
         "Power and shrinkage as published, norms of 1 as in the authors' code. Trained like the other dense methods: "
         "momentum, weight decay and schedule as published were worse on held-out training data."
     )
-    Settings = FeCAMSettings
     settings: FeCAMSettings
-    kept_on_cpu: ClassVar = {"means": "means", "covariances": "covariances"}
+    means: Tensor = kept("means", Tensor, on_cpu=True)
+    """(classes, d) of the features."""
+    covariances: Tensor = kept("covariances", Tensor, on_cpu=True)
+    """(classes, d, d) of the transformed features."""
     search_space: ClassVar = DenseMethod.search_space | {
         "training.epochs": Uniform(1, 40, integer=True),
         "method.diagonal": Uniform(1.0, 10.0, log=True),
@@ -71,10 +74,6 @@ class FeCAM(DenseMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.means = torch.zeros(0)
-        """(classes, d) of the features."""
-        self.covariances = torch.zeros(0)
-        """(classes, d, d) of the transformed features."""
         self._inverse: list[Tensor] = []
         """The inverse correlation matrix of each class, as far as it was needed."""
 
@@ -87,10 +86,9 @@ class FeCAM(DenseMethod):
     def end_task(self, task: Task) -> None:
         h = map_batches(self.features, task.train.x, self.device)
         own = [h[task.train.y.cpu() == number] for number in task.classes]
-        means = torch.stack([each.mean(0) for each in own])
-        covariances = torch.stack([torch.cov(self._transform(each).T, correction=0) for each in own])
-        self.means = torch.cat([self.means, means]) if self.tasks_learned else means
-        self.covariances = torch.cat([self.covariances, covariances]) if self.tasks_learned else covariances
+        self.means = torch.stack([*self.means, *(each.mean(0) for each in own)])
+        new = [torch.cov(self._transform(each).T, correction=0) for each in own]
+        self.covariances = torch.stack([*self.covariances, *new])
         super().end_task(task)
 
     def _transform(self, h: Tensor) -> Tensor:
@@ -110,5 +108,6 @@ class FeCAM(DenseMethod):
             self._inverse.append(torch.linalg.pinv(mixed, hermitian=True).float().to(self.device))
         return self._inverse
 
-    def invalidate(self) -> None:
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
         self._inverse = []

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from spacenet.methods.base import Task, Uniform
+from spacenet.methods.base import Task, Uniform, kept
 from spacenet.methods.density import discriminant
-from spacenet.methods.density.densities import ClassMemory
+from spacenet.methods.density.densities import ClassMemory, Densities
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
 from spacenet.space.blueprint import Params
@@ -27,9 +27,8 @@ class Gaussian(UntrainedMethod):
     name = "gaussian"
     reference = "van de Ven, Li, Tolias: Class-Incremental Learning with Generative Classifiers. CVPR Workshops, 2021"
     settings_from = "As in spacenet-density: searched on held-out training data."
-    Settings = GaussianSettings
     settings: GaussianSettings
-    kept_on_cpu: ClassVar = {"densities": "network"}
+    densities: Densities = kept("network", on_cpu=True)
     search_space: ClassVar = {
         "method.components": Uniform(1, 4, integer=True),
         "method.directions": Uniform(4, 40, integer=True),
@@ -54,6 +53,4 @@ class Gaussian(UntrainedMethod):
         return self.densities.class_memory(kind, 0)
 
     def truncate(self, directions: int) -> Pack:
-        params = self.densities.truncate(directions).compute_params()
-        on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
-        return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
+        return self.predict_with(self.densities.truncate(directions).compute_params())

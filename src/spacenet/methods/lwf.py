@@ -8,7 +8,7 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import Batch, Method, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import Batch, Method, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -35,18 +35,13 @@ class LwF(DenseMethod):
     strategy = "Regularization"
     reference = "Li, Hoiem: Learning without forgetting. IEEE Trans. Pattern Analysis and Machine Intelligence, 2018"
     settings_from = "Temperature as published; strength and learning rate from a small search on held-out data."
-    Settings = LwFSettings
     settings: LwFSettings
-    kept: ClassVar = {"old": "task/old"}
+    old: dict[str, Tensor] = kept("task/old", dict)
+    """The network before the task, without the task's outputs; empty in the first task."""
     search_space: ClassVar = Method.search_space | {
         "method.strength": Uniform(0.1, 10.0, log=True),
         "method.temperature": Uniform(1.0, 5.0),
     }
-
-    def setup(self) -> None:
-        super().setup()
-        self.old: dict[str, Tensor] = {}
-        """The network before the task, without the task's outputs; empty in the first task."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if self.tasks_learned:
@@ -67,7 +62,3 @@ class LwF(DenseMethod):
         temperature = self.settings.temperature
         target = (old / temperature).softmax(1)
         return -(target * (new.float() / temperature).log_softmax(1)).sum(1).mean()
-
-    def end_task(self, task: Task) -> None:
-        self.old = {}
-        super().end_task(task)

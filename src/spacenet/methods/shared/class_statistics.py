@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import torch
@@ -15,6 +16,7 @@ from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
 from spacenet.methods.density.scaling import pool_roots
 from spacenet.space.blueprint import Blueprint, Forward, Params
+from spacenet.space.pack import Pack
 
 Representation = Literal["auto", "inputs", "edges", "features"]
 SEED = "summaries"
@@ -80,10 +82,6 @@ class UntrainedMethod(Method):
     strategy = "Statistical"
     settings: UntrainedSettings
 
-    def setup(self) -> None:
-        super().setup()
-        self._params: dict[str, Tensor] | None = None
-
     @abstractmethod
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         """Add the task's classes, given the representation (n, d) and the classes y of its samples."""
@@ -111,13 +109,20 @@ class UntrainedMethod(Method):
 
     def end_task(self, task: Task) -> None:
         self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
-        self.invalidate()
         super().end_task(task)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        """Everything that is needed to predict."""
+        return self.predict_with(self.compute_params())
+
+    def predict_with(self, params: Params) -> Pack:
+        """Prediction with these parameters."""
+        on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
+        return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
+
     def predict(self, x: Tensor) -> Tensor:
-        if self._params is None:
-            self._params = {name: tensor.to(self.device) for name, tensor in self.compute_params().items()}
-        return self.scores(self._params, self.represent(x))
+        return self.predictor(x)
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that classes are described on, (n, d)."""
@@ -125,6 +130,3 @@ class UntrainedMethod(Method):
 
     def layer_usage(self) -> list[LayerUsage]:
         return []
-
-    def invalidate(self) -> None:
-        self._params = None

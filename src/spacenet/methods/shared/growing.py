@@ -1,45 +1,40 @@
 """A network that grows with every task; a task's model consists of the units that existed when it was learned."""
 
-from collections.abc import Mapping
-
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from spacenet.methods.base import Task
-from spacenet.methods.shared.task_models import TaskModels
-
-WIDTHS = "widths/"
+from spacenet.methods.base import Task, kept
+from spacenet.methods.shared.task_models import TaskModels, cut
+from spacenet.space.blueprint import Params
 
 
 class GrowingMethod(TaskModels):
     """New units are appended to those of earlier tasks, so a task's model is the first part of every layer."""
 
+    widths: dict[str, Tensor] = kept("widths", on_cpu=True)
+    """For each hidden layer, the number of units in the model of each task learned."""
+
     def setup(self) -> None:
         super().setup()
-        self.widths: dict[str, list[int]] = {layer.name: [] for layer in self.blueprint.hidden}
-        """For each hidden layer, the number of units in the model of each task learned."""
+        self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
 
     def width(self, layer: str) -> int:
         """The number of units that a layer has now."""
-        return self.incoming_weights(layer)[0].shape[0]
+        return len(next(iter(self.incoming_weights(layer).values())))
 
     def pick_units(self, layer: str, which: Tensor) -> None:
         """Reduce a hidden layer to these units, by number; one that is listed twice is copied with all its weights."""
-        for link in self.blueprint.links:
-            for axis, end in ((0, link.target), (1, link.source)):
-                if end == layer:
-                    self.set_param(link.name, self.params[link.name].data.cpu().index_select(axis, which))
-        for each in self.blueprint.hidden:
-            for key, value in each.keys().items() if each.name == layer else ():
-                self.set_param(key, self.params[key].data.cpu()[which], value.trained)
+        for name, param in cut(self.blueprint, self.params, {layer: which.to(self.device)}).items():
+            self.set_param(name, param.data, self.params[name].requires_grad)
 
-    def split_units(self, which: Mapping[str, Tensor], old: Mapping[str, Tensor]) -> None:
+    def split_units(self, which: Params, old: Params) -> None:
         """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones. The task's own
         units and outputs read the copy, the units of older tasks the original."""
         copies = {name: self.width(name) for name in which}
         for name, units in which.items():
             self.pick_units(name, torch.cat([torch.arange(copies[name]), units]))
-        shared = {name: widths[-1] for name, widths in self.widths.items()}
+        shared = {name: int(widths[-1]) for name, widths in self.widths.items()}
         shared[self.blueprint.output.name] = self.classes[-1].start
         for link in self.blueprint.links:
             if link.source in which:
@@ -51,15 +46,6 @@ class GrowingMethod(TaskModels):
                 param = self.params[name].data
                 param[units] = 0.0  # its weights from newer units
                 crop(param, old[name])[units] = old[name][units]
-
-    def incoming_weights(self, layer: str) -> list[Tensor]:
-        """The weights that lead into a layer."""
-        return [self.params[link.name].data for link in self.blueprint.links if link.target == layer]
-
-    def param_names(self, layer: str) -> list[str]:
-        """The names of all parameters of a layer's units: their own, and their incoming weights."""
-        keys = [key for each in self.blueprint.hidden if each.name == layer for key in each.keys()]
-        return keys + [link.name for link in self.blueprint.links if link.target == layer]
 
     def task_params(self, task: int) -> dict[str, Tensor]:
         """The task's units and those of earlier tasks, with the task's own outputs."""
@@ -73,16 +59,8 @@ class GrowingMethod(TaskModels):
 
     def end_task(self, task: Task) -> None:
         for name, widths in self.widths.items():
-            widths.append(self.width(name))
+            self.widths[name] = F.pad(widths, (0, 1), value=self.width(name))
         super().end_task(task)
-
-    def state(self) -> dict[str, Tensor]:
-        widths = {WIDTHS + name: torch.tensor(widths, dtype=torch.int32) for name, widths in self.widths.items()}
-        return super().state() | widths
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.widths = {name: state[WIDTHS + name].tolist() for name in self.widths}
 
 
 def crop(param: Tensor, like: Tensor) -> Tensor:

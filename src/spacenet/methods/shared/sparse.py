@@ -7,6 +7,8 @@ commit → reserve → pack.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -25,11 +27,13 @@ from spacenet.methods.base import (
     Stream,
     Task,
     Uniform,
+    kept,
     map_batches,
 )
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
+from spacenet.space.blueprint import Params
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
@@ -92,14 +96,20 @@ class SparseMethod(Method):
     """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
-    Settings = SparseSettings
     settings: SparseSettings
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.002, 0.2, log=True),
         "method.phantom_classes": Uniform(0, 20, integer=True),
         "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
     }
-    kept_on_cpu: ClassVar = {"ledger": "network", "balance": "balance"}
+    ledger: Ledger = kept("network", on_cpu=True)
+    balance: Balance = kept(BALANCE, on_cpu=True)
+    workspace: Workspace | None = None
+    rotated_head: RotatedHead | None = None
+    precomputed: Params
+    first_output: int
+    _saved_task: Params = MappingProxyType({})
+    """What `load_state` found of an unfinished task, for `resume_task`."""
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -126,14 +136,6 @@ class SparseMethod(Method):
             settings.first_connections or self.task_budget.connections,
         )
         self.balance = Balance(settings.balance)
-        self.workspace: Workspace | None = None
-        self.rotated_head: RotatedHead | None = None
-        self.precomputed: Mapping[str, Tensor] = {}
-        self.first_output = 0
-        self._saved_task: Mapping[str, Tensor] = {}
-        """What `load_state` found of an unfinished task, for `resume_task`."""
-        self._pack: Pack | None = None
-        self._predictor: Pack | None = None
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task with this number of classes requires; by default, a task in an empty network is the first."""
@@ -266,40 +268,28 @@ class SparseMethod(Method):
         budget = self.budget(len(task.classes), first=task.index == 0)
         reserve(self.ledger, task.index, workspace.selection, importance, budget.reserved)
         self.workspace, self.rotated_head, self.precomputed = None, None, {}
-        self.invalidate()
         super().end_task(task)
         if self.settings.balance == "logits":
             first, stop = task.classes.start, task.classes.stop
-            scores = map_batches(self.pack(), task.train.x, self.device)[:, first:stop]
+            scores = map_batches(self.pack, task.train.x, self.device)[:, first:stop]
             self.balance.record(scores, task.train.y.cpu() - first)
 
-    def invalidate(self) -> None:
-        """Pack the network anew before the next prediction, because the ledger has changed."""
-        self._pack, self._predictor = None, None
-
+    @cached_property
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
-        if self._pack is None:
-            self._pack = pack(self.ledger, self.device)
-        return self._pack
+        return pack(self.ledger, self.device)
 
-    def use_pack(self, network: Pack) -> None:
-        """Predict with this form of the network until it changes."""
-        self._pack, self._predictor = network, None
-
+    @cached_property
     def predictor(self) -> Pack:
         """Everything that is needed to predict."""
-        network = self.pack()
-        classifier = network.params[self.blueprint.classifier.name]
-        return self.balance.apply(network, classifier, self.classes[: self.tasks_learned])
+        classifier = self.pack.params[self.blueprint.classifier.name]
+        return self.balance.apply(self.pack, classifier, self.classes[: self.tasks_learned])
 
     def predict(self, x: Tensor) -> Tensor:
-        if self._predictor is None:
-            self._predictor = self.predictor()
-        return self._predictor(x)
+        return self.predictor(x)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
-        packed, sources = self.pack(), {link.name: link.source for link in self.blueprint.links}
+        packed, sources = self.pack, {link.name: link.source for link in self.blueprint.links}
         found: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
@@ -358,7 +348,6 @@ class AdaptiveSettings(SparseSettings):
 class AdaptiveMethod(SparseMethod):
     """Adaptive sparse training: after every epoch but a task's last, connections move to more important places."""
 
-    Settings = AdaptiveSettings
     settings: AdaptiveSettings
     search_space: ClassVar = SparseMethod.search_space | {"method.rewire_fraction": Uniform(0.1, 0.7)}
 

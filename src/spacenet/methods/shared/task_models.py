@@ -1,14 +1,13 @@
 """One model per task within one network, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from spacenet.methods.base import Batch, Task
+from spacenet.methods.base import Batch, Task, kept
 from spacenet.methods.shared.masked import Masked
-from spacenet.space.blueprint import Layer, Link, Params
+from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
 
 
 class TaskModels(Masked):
@@ -18,8 +17,8 @@ class TaskModels(Masked):
     def task_params(self, task: int) -> dict[str, Tensor]:
         """The parameters of the task's own model, with the task's own outputs only."""
 
-    def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
+    def training_params(self) -> Params:
+        return self.task_params(self.tasks_learned)
 
     def target(self, batch: Batch) -> Tensor:
         return batch.y - self.classes[-1].start
@@ -54,19 +53,13 @@ class PerTaskBatchNorm(Subnetworks):
     """Every task uses all units, with the biases of the first task and batch norm of its own: with that of another
     task, a feature map that was inactive there would be magnified some hundred times."""
 
-    kept: ClassVar = {"norms": "network/norms"}
-
-    def setup(self) -> None:
-        super().setup()
-        self.norms: list[dict[str, Tensor]] = []
-        """The batch norm of each task learned."""
+    norms: list[dict[str, Tensor]] = kept("network/norms", list)
+    """The batch norm of each task learned."""
 
     def trainable_masks(self) -> dict[str, Tensor]:
         """The task's outputs and batch norm and, in the first task, the biases."""
         layers = [layer for layer in self.blueprint.hidden if self.tasks_learned and not _norm_keys(layer)]
-        biases = [key for layer in layers for key in layer.keys()]
-        frozen = {key: torch.zeros_like(self.params[key], dtype=torch.bool) for key in biases}
-        return frozen | self.task_output_masks()
+        return self.empty_masks(key for layer in layers for key in layer.keys()) | self.task_output_masks()
 
     def task_params(self, task: int) -> dict[str, Tensor]:
         return super().task_params(task) | (self.norms[task] if task < self.tasks_learned else {})
@@ -75,6 +68,20 @@ class PerTaskBatchNorm(Subnetworks):
         super().end_task(task)
         names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
         self.norms.append({key: self.params[key].detach().clone() for key in names})
+
+
+def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
+    """These parameters with only the given units of some hidden layers."""
+    part = dict(params)
+    for link in blueprint.links:
+        for axis, end in enumerate((link.target, link.source)):
+            if end in units and link.name in part:
+                part[link.name] = part[link.name].index_select(axis, units[end])
+    for layer in blueprint.hidden:
+        for key in (*layer.keys(), layer.name + BATCH_STATS) if layer.name in units else ():
+            if key in part and len(part[key]):
+                part[key] = part[key].index_select(0, units[layer.name])
+    return part
 
 
 def _norm_keys(layer: Layer) -> list[str]:
