@@ -19,23 +19,25 @@ from dataclasses import dataclass
 from functools import cached_property
 from inspect import get_annotations
 from itertools import accumulate, pairwise
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.config.model import MethodSettings
 from spacenet.config.ranges import Choice, Range, Uniform
+from spacenet.config.settings import field_types
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
+from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
-__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "kept", "map_batches"]
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "kept", "map_batches"]
 __all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
@@ -77,14 +79,6 @@ def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.d
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
-@runtime_checkable
-class Stateful(Protocol):
-    """An object that can be kept in a method's state."""
-
-    def tensors(self) -> dict[str, Tensor]: ...
-    def load(self, tensors: Mapping[str, Tensor]) -> None: ...
-
-
 @dataclass(frozen=True)
 class _Kept:
     """What `kept` declares."""
@@ -97,10 +91,10 @@ class _Kept:
 def kept(name: str, create: Callable[[], Any] | None = None, *, on_cpu: bool = False) -> Any:
     """Declare, in a method's class, an attribute that belongs to its state, with its name there.
 
-    It may be a tensor, an integer, a dictionary of tensors, a list with one such dictionary per task learned, or a
-    `Stateful` object. `create` gives the initial value; without it, `setup` creates one. What begins with "task/" is in
-    the state only while a task is being learned, and gets its initial value back when the task ends. What is not
-    `on_cpu` is restored to the method's device.
+    It may be a tensor, an integer, a dictionary of tensors, a list with one such dictionary per task learned, or an
+    object with `tensors()` and `load(tensors)`. `create` gives the initial value; without it, `setup` creates one. What
+    begins with "task/" is in the state only while a task is being learned, and gets its initial value back when the
+    task ends. What is not `on_cpu` is restored to the method's device.
     """
     return _Kept(name, create, on_cpu)
 
@@ -122,8 +116,10 @@ class Method(ABC):
     """Where its default settings come from: published ones, or a search on held-out data."""
     Settings: ClassVar[type[Any]] = MethodSettings
     """Follows from the declared type of the attribute `settings`, if a subclass declares that."""
-    search_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
-    """What a search may vary, as section.setting: training.learning_rate, method.strength, …"""
+    training_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
+    """What a search may vary of the settings of training, as training.setting."""
+    search_space: ClassVar[dict[str, Range]] = training_space
+    """All that a search may vary: by default the training space, and the method's settings with a declared range."""
     cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
 
@@ -143,9 +139,15 @@ class Method(ABC):
         declared = get_annotations(cls).get("settings")
         if "Settings" not in vars(cls) and isinstance(declared, type):
             cls.Settings = declared
+        if "search_space" not in vars(cls) and (declared or "training_space" in vars(cls)):
+            cls.search_space = cls.training_space | declared_ranges(cls.Settings)
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
+
+    def rng(self, purpose: str, *numbers: int) -> Generator:
+        """Random numbers that the seed, their purpose and these numbers (task, epoch, …) determine."""
+        return generator(self.seed, purpose, *numbers)
 
     @property
     def in_task(self) -> bool:
@@ -260,8 +262,7 @@ class Method(ABC):
         self.tasks_learned = int(state[PROGRESS + "tasks"])
         self._initialize()
         for attribute, each in self._declared().items():
-            device = CPU if each.on_cpu else self.device
-            setattr(self, attribute, self._restore(getattr(self, attribute), each.name, state, device))
+            setattr(self, attribute, self._restore(getattr(self, attribute), each, state))
         self.invalidate()
 
     @classmethod
@@ -276,17 +277,19 @@ class Method(ABC):
             if each.create is not None and each.name.startswith(prefix):
                 setattr(self, attribute, each.create())
 
-    def _restore(self, old: Any, name: str, state: Mapping[str, Tensor], device: torch.device) -> Any:
+    def _restore(self, old: Any, each: _Kept, state: Mapping[str, Tensor]) -> Any:
         """The new value of an attribute; a tensor or number that is not in the state keeps its old one."""
-        if isinstance(old, dict):
-            return copy_section(state, name, device)
-        if isinstance(old, list):
-            return [copy_section(state, f"{name}/{task}", device) for task in range(self.tasks_learned)]
+        device = CPU if each.on_cpu else self.device
+        copies = {key: t.to(device, copy=True) for key, t in state.items() if f"{key}/".startswith(f"{each.name}/")}
         if isinstance(old, Tensor):
-            return state[name].to(device, copy=True) if name in state else old
+            return copies.get(each.name, old)
         if isinstance(old, int):
-            return type(old)(int(state.get(name, torch.tensor(old))))
-        old.load(copy_section(state, name, device))
+            return type(old)(int(copies.get(each.name, old)))
+        if isinstance(old, list):
+            return [section(copies, f"{each.name}/{task}") for task in range(self.tasks_learned)]
+        if isinstance(old, dict):
+            return section(copies, each.name)
+        old.load(section(copies, each.name))
         return old
 
     def invalidate(self) -> None:
@@ -334,9 +337,10 @@ class Method(ABC):
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
 
 
-def copy_section(state: Mapping[str, Tensor], prefix: str, device: torch.device) -> dict[str, Tensor]:
-    """Copies of the tensors whose names begin with `prefix/`, without it."""
-    return {name: tensor.to(device, copy=True) for name, tensor in section(state, prefix).items()}
+def declared_ranges(settings: type[MethodSettings]) -> dict[str, Range]:
+    """The ranges in which a search may vary a method's settings, declared beside the fields."""
+    hints = {name: get_args(hint) for name, hint in field_types(settings).items()}
+    return {f"method.{name}": each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
 
 
 def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
@@ -347,4 +351,4 @@ def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
         return {name: torch.tensor(int(value))}
     if isinstance(value, list):
         return {key: t for task, own in enumerate(value) for key, t in in_section(f"{name}/{task}", own).items()}
-    return in_section(name, value.tensors() if isinstance(value, Stateful) else value)
+    return in_section(name, value if isinstance(value, dict) else value.tensors())

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, Le
@@ -14,7 +14,6 @@ from spacenet.methods.base import (
     PREDICT_BATCH,
     Batch,
     LayerUsage,
-    Method,
     MethodSettings,
     Samples,
     Task,
@@ -24,16 +23,15 @@ from spacenet.methods.base import (
 )
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
 class CLNPSettings(MethodSettings):
     """How many units a task may keep."""
 
-    sparsity: Annotated[float, Ge(0)] = 1e-3
+    sparsity: Annotated[float, Ge(0), Uniform(1e-5, 1e-1, log=True)] = 1e-3
     """Factor of the L1 penalty on mean activations, which deactivates units that a task does not need."""
-    margin: Annotated[float, Ge(0), Le(100)] = 0.05
+    margin: Annotated[float, Ge(0), Le(100), Uniform(0.0, 1.0)] = 0.05
     """Percentage points of training accuracy that a task may lose when its least active units are pruned: the published
     "graceful forgetting", which leaves room for later tasks."""
 
@@ -51,10 +49,6 @@ class CLNP(Masked):
     penalized: Params
     """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
     activity: Tensor
-    search_space: ClassVar = Method.search_space | {
-        "method.sparsity": Uniform(1e-5, 1e-1, log=True),
-        "method.margin": Uniform(0.0, 1.0),
-    }
 
     def setup(self) -> None:
         super().setup()
@@ -74,7 +68,7 @@ class CLNP(Masked):
 
     def _reinitialize(self) -> None:
         """Initialize the free units as in a new network."""
-        rng = generator(self.seed, "renew", self.tasks_learned)
+        rng = self.rng("renew", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target in self.taken:
                 weight, taken = self.params[link.name].data, self.taken[link.target]

@@ -4,7 +4,7 @@ those that it has changed too much."""
 import math
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.shared.growing import GrowingMethod, crop
+from spacenet.methods.shared.task_models import GrowingMethod, crop
 from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.utils.optimizers import Optimizer
 
@@ -21,19 +21,19 @@ from spacenet.utils.optimizers import Optimizer
 class DENSettings(MethodSettings):
     """When the network grows, and how strongly it is regularized."""
 
-    sparsity: Annotated[float, Ge(0)] = 1e-3
+    sparsity: Annotated[float, Ge(0), Uniform(1e-6, 1e-2, log=True)] = 1e-3
     """L1 penalty on the first task's weights, a new task's output weights, and those of added units (the paper's μ)."""
     decay: Annotated[float, Ge(0)] = 1e-4
     """L2 penalty on the weights that a new task retrains."""
-    group_sparsity: Annotated[float, Ge(0)] = 1e-3
+    group_sparsity: Annotated[float, Ge(0), Uniform(1e-4, 1e-1, log=True)] = 1e-3
     """Penalty on the norm of an added unit's incoming weights (the paper's γ), which removes units that do not help."""
-    drift_penalty: Annotated[float, Ge(0)] = 0.5
+    drift_penalty: Annotated[float, Ge(0), Uniform(1e-3, 1.0, log=True)] = 0.5
     """Penalty on the squared distance from the old weights during retraining after units were split (λ)."""
     expand_above: Annotated[float, Ge(0)] = 0.01
     """Loss on the task's training data above which units are added (the paper's τ)."""
-    expand_by: Annotated[int, Ge(0)] = 10
+    expand_by: Annotated[int, Ge(0), Uniform(1, 40, integer=True)] = 10
     """Units that are added to each layer then (the paper's k)."""
-    split_above: Annotated[float, Ge(0)] = 0.15
+    split_above: Annotated[float, Ge(0), Uniform(0.01, 2.0, log=True)] = 0.15
     """Distance of a unit's incoming weights from their old values above which it is split (the paper's σ)."""
 
 
@@ -73,14 +73,6 @@ class DEN(GrowingMethod):
     """In each layer, which of the units from before the task are retrained."""
     phase_epochs = 1
     data: Samples
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
-        "method.sparsity": Uniform(1e-6, 1e-2, log=True),
-        "method.group_sparsity": Uniform(1e-4, 1e-1, log=True),
-        "method.drift_penalty": Uniform(1e-3, 1.0, log=True),
-        "method.expand_by": Uniform(1, 40, integer=True),
-        "method.split_above": Uniform(0.01, 2.0, log=True),
-    }
 
     # The phases of a task
 
@@ -190,7 +182,6 @@ class DEN(GrowingMethod):
         return {name: found[name] for name in self.selected}
 
     def _loss(self) -> float:
-        """Mean loss on the task's training data."""
         scores = map_batches(lambda x: self.scores(x, self.tasks_learned), self.data.x, self.device)
         return float(F.cross_entropy(scores, self.data.y.cpu() - self.classes[-1].start))
 

@@ -12,7 +12,6 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
-from spacenet.utils.seeding import generator
 
 TEMPERATURE = 2.0
 """Of soft labels, as in van de Ven and Tolias."""
@@ -24,7 +23,7 @@ class DGRSettings(MethodSettings):
 
     generator_hidden: tuple[Annotated[int, Ge(1)], ...] = (400, 400)
     """Units in each hidden layer of the generator's encoder; its decoder has them in reverse."""
-    latent: Annotated[int, Ge(1)] = 20
+    latent: Annotated[int, Ge(1), Uniform(10, 100, integer=True)] = 20
     """Size of the code that the generator produces a sample from. The published 100 takes far longer to train."""
     soft_labels: bool = False
     """Label generated samples with the old classifier's probabilities instead of its decision."""
@@ -64,10 +63,9 @@ class DGR(DenseMethod):
     generated: Tensor
     replayed: Tensor
     labels: Tensor
-    search_space: ClassVar = {
+    training_space: ClassVar = {
         "training.learning_rate": Uniform(0.0003, 0.003, log=True),
         "training.epochs": Uniform(2, 20, integer=True),
-        "method.latent": Uniform(10, 100, integer=True),
     }
 
     def begin_task(self, task: Task, data: Samples) -> None:
@@ -77,7 +75,7 @@ class DGR(DenseMethod):
         else:
             self.low = data.x.amin(0)
             self.span = (data.x - self.low).amax().clamp(min=1e-6)
-            rng = generator(self.seed, "generator")
+            rng = self.rng("generator")
             self.vae = VAE.initialize(self.low.numel(), settings.generator_hidden, settings.latent, rng, self.device)
         super().begin_task(task, data)
 
@@ -91,7 +89,7 @@ class DGR(DenseMethod):
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch
-        rng = generator(self.seed, "replay", self.tasks_learned, epoch)
+        rng = self.rng("replay", self.tasks_learned, epoch)
         self.noise.copy_(torch.randn(self.noise.shape, generator=rng))
 
     def forward(self, batch: Batch) -> Tensor:

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from spacenet.data.augmentation import CropAndFlip
 from spacenet.methods.base import Batch, Samples, Task, Uniform, kept
 from spacenet.methods.shared.exemplars import ExemplarMethod
-from spacenet.utils.seeding import generator
 
 
 class ER(ExemplarMethod):
@@ -26,7 +25,7 @@ class ER(ExemplarMethod):
         "Learning. arXiv:1902.10486, 2019"
     )
     settings_from = "The memory's size as iCaRL's; the stream's own training, with six epochs."
-    search_space: ClassVar = {
+    training_space: ClassVar = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "training.epochs": Uniform(1, 20, integer=True),
     }
@@ -52,7 +51,7 @@ class ER(ExemplarMethod):
         self.epoch = epoch
         if self.old is None:
             return
-        rng = generator(self.seed, "replay", self.tasks_learned, epoch)
+        rng = self.rng("replay", self.tasks_learned, epoch)
         self.partners.copy_(torch.randint(len(self.old), (len(self.partners),), generator=rng))
         if self.augment is not None:
             self.augment.draw(rng)
@@ -73,7 +72,7 @@ class ER(ExemplarMethod):
         return new if self.old is None else (new + F.cross_entropy(*self.replayed)) / 2
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
-        return torch.randperm(len(x), generator=generator(self.seed, "memory", number))[:count]
+        return torch.randperm(len(x), generator=self.rng("memory", number))[:count]
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)

@@ -11,14 +11,13 @@ from torch.nn import functional as F
 
 from spacenet.methods.base import Task, Uniform, kept
 from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, pad_rows, sample_subset
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
 class EWCSettings(PenaltySettings):
     """How strongly the old weights are held."""
 
-    strength: Annotated[float, Ge(0)] = 100.0
+    strength: Annotated[float, Ge(0), Uniform(1.0, 1e6, log=True)] = 100.0
     """The paper's λ; the penalty is multiplied by half of it."""
     fisher_samples: Annotated[int, Ge(1)] = 1000
     """Samples of a task that its Fisher information is estimated on."""
@@ -39,16 +38,10 @@ class EWC(QuadraticPenalty):
         "λ/2); elsewhere 100 of van de Ven et al. 2021."
     )
     settings: EWCSettings
+    factor = 0.5
     anchor: dict[str, Tensor] = kept("anchor", dict)
     """The mean of the parameters after each task, weighted by their importance."""
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
-        "method.strength": Uniform(1.0, 1e6, log=True),
-    }
-
-    @property
-    def strength(self) -> float:
-        return self.settings.strength / 2
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.0001, 0.01, log=True)}
 
     def next_anchor(self) -> dict[str, Tensor]:
         return {name: pad_rows(old, self.params[name]) for name, old in self.anchor.items()}
@@ -59,7 +52,7 @@ class EWC(QuadraticPenalty):
 
     def fisher(self, task: Task) -> dict[str, Tensor]:
         """The diagonal of the Fisher information; labels are drawn from the model's own predictions."""
-        rng = generator(self.seed, "fisher", task.index)
+        rng = self.rng("fisher", task.index)
         x = sample_subset(task.train, self.settings.fisher_samples, rng).x
         labels = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
         return self.mean_gradients(x.to(self.device), labels.to(self.device), F.cross_entropy, measure=torch.square)

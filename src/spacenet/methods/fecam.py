@@ -1,6 +1,6 @@
 """FeCAM: features are learned on the first task and then frozen; each class has its own mean and covariance."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -36,7 +36,7 @@ class FeCAMSettings(MethodSettings):
 
     power: Annotated[float, Gt(0), Le(1)] = 0.5
     """Exponent that makes the distribution of features more Gaussian (Tukey's transformation)."""
-    diagonal: Annotated[float, Gt(0)] = 1.0
+    diagonal: Annotated[float, Gt(0), Uniform(1.0, 10.0, log=True)] = 1.0
     """Multiple of the mean variance that is added to each variance."""
     off_diagonal: Annotated[float, Ge(0)] = 1.0
     """Multiple of the mean covariance that is added to each covariance; at most as large as diagonal."""
@@ -67,15 +67,9 @@ class FeCAM(DenseMethod):
     """(classes, d) of the features."""
     covariances: Tensor = kept("covariances", Tensor, on_cpu=True)
     """(classes, d, d) of the transformed features."""
-    search_space: ClassVar = DenseMethod.search_space | {
-        "training.epochs": Uniform(1, 40, integer=True),
-        "method.diagonal": Uniform(1.0, 10.0, log=True),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self._inverse: list[Tensor] = []
-        """The inverse correlation matrix of each class, as far as it was needed."""
+    _inverse: Sequence[Tensor] = ()
+    """The inverse correlation matrix of each class, as far as it was needed."""
+    training_space: ClassVar = DenseMethod.training_space | {"training.epochs": Uniform(1, 40, integer=True)}
 
     def epochs(self, planned: int) -> int:
         return 0 if self.tasks_learned else planned
@@ -101,13 +95,13 @@ class FeCAM(DenseMethod):
         away = [at - mean for mean in means]
         return -torch.stack([(d @ inverse * d).sum(1) for d, inverse in zip(away, self._inverses(), strict=True)], 1)
 
-    def _inverses(self) -> list[Tensor]:
-        settings = self.settings
+    def _inverses(self) -> Sequence[Tensor]:
         for covariance in self.covariances[len(self._inverse) :].double():
-            mixed = normalize_variances(shrink(covariance, settings.diagonal, settings.off_diagonal))
-            self._inverse.append(torch.linalg.pinv(mixed, hermitian=True).float().to(self.device))
+            mixed = normalize_variances(shrink(covariance, self.settings.diagonal, self.settings.off_diagonal))
+            inverse = torch.linalg.pinv(mixed, hermitian=True).float().to(self.device)
+            self._inverse = [*self._inverse, inverse]
         return self._inverse
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self._inverse = []
+        self._inverse = ()

@@ -31,7 +31,7 @@ def herd(features: Tensor, count: int) -> Tensor:
 class ICaRLSettings(ExemplarSettings):
     """How many old samples are kept, and how targets for old outputs are computed."""
 
-    temperature: Annotated[float, Gt(0)] = 2.0
+    temperature: Annotated[float, Gt(0), Uniform(1.0, 4.0)] = 2.0
     """Divides the old network's scores before they become targets. With 1, as published, the old network is too
     certain about samples of new classes; van de Ven and Tolias (Three scenarios for continual learning, 2018) use 2."""
 
@@ -54,10 +54,7 @@ class ICaRL(ExemplarMethod):
     """The network before the task; empty in the first task."""
     old_outputs: Tensor | None = None
     """Its outputs for each training sample, where inputs do not vary from epoch to epoch."""
-    search_space: ClassVar = Method.search_space | {
-        "training.epochs": Uniform(2, 20, integer=True),
-        "method.temperature": Uniform(1.0, 4.0),
-    }
+    training_space: ClassVar = Method.training_space | {"training.epochs": Uniform(2, 20, integer=True)}
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if self.tasks_learned:

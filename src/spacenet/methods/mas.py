@@ -9,7 +9,6 @@ from torch import Tensor
 
 from spacenet.methods.base import Task, Uniform
 from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, sample_subset
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -35,10 +34,7 @@ class MAS(QuadraticPenalty):
     )
     settings_from = "Hsu et al. 2018; their four epochs on Split Fashion-MNIST too."
     settings: MASSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
-        "method.strength": Uniform(0.001, 100.0, log=True),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.0001, 0.01, log=True)}
 
     def end_task(self, task: Task) -> None:
         self.add_importance(self.sensitivity(task))
@@ -46,6 +42,6 @@ class MAS(QuadraticPenalty):
 
     def sensitivity(self, task: Task) -> dict[str, Tensor]:
         """The mean absolute gradient of a sample's squared output norm."""
-        rng = generator(self.seed, "sensitivity", task.index)
+        rng = self.rng("sensitivity", task.index)
         some = sample_subset(task.train, self.settings.importance_samples, rng).to(self.device)
         return self.mean_gradients(some.x, some.y, lambda output, _: output.square().sum(), measure=torch.abs)

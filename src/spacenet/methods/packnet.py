@@ -21,9 +21,9 @@ FREE = 255
 class PackNetSettings(MethodSettings):
     """How much of the network a task leaves to later ones."""
 
-    prune: Annotated[float, Gt(0), Lt(1)] = 0.75
+    prune: Annotated[float, Gt(0), Lt(1), Uniform(0.4, 0.9)] = 0.75
     """Fraction of a task's weights that is pruned in every layer: those of the smallest magnitude."""
-    retrain_epochs: Annotated[float, Ge(0)] = 0.5
+    retrain_epochs: Annotated[float, Ge(0), Uniform(0.25, 1.0)] = 0.5
     """Epochs of retraining after pruning, as a fraction of the planned epochs."""
 
 
@@ -42,11 +42,7 @@ class PackNet(PerTaskBatchNorm):
     owner: dict[str, Tensor] = kept("owner")
     """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
     planned = 0
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.01, 0.3, log=True),
-        "method.prune": Uniform(0.4, 0.9),
-        "method.retrain_epochs": Uniform(0.25, 1.0),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.01, 0.3, log=True)}
 
     def setup(self) -> None:
         super().setup()

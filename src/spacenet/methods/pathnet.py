@@ -13,7 +13,6 @@ from spacenet.methods.base import Batch, Choice, MethodSettings, Samples, Task, 
 from spacenet.methods.shared.task_models import Subnetworks, cut
 from spacenet.space.blueprint import Params
 from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -22,9 +21,9 @@ class PathNetSettings(MethodSettings):
 
     modules: Annotated[int, Ge(1), Le(255)] = 10
     """Modules that the units of a layer are divided into."""
-    active: Annotated[int, Ge(1)] = 3
+    active: Annotated[int, Ge(1), Uniform(2, 6, integer=True)] = 3
     """Largest number of modules of each layer in a path."""
-    population: Annotated[int, Ge(2)] = 8
+    population: Annotated[int, Ge(2), Choice((4, 8, 16))] = 8
     """Paths that evolve. In every epoch, each is trained on its share of the batches; then pairs are compared."""
     refine_epochs: Annotated[float, Ge(0)] = 0.25
     """Epochs after that in which the fittest path is trained alone, as a fraction of the planned epochs."""
@@ -52,11 +51,7 @@ class PathNet(Subnetworks):
     )
     settings_from = "Modules as published for MNIST; population and refining chosen here; the stream's own training."
     settings: PathNetSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.01, 0.3, log=True),
-        "method.active": Uniform(2, 6, integer=True),
-        "method.population": Choice((4, 8, 16)),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.01, 0.3, log=True)}
     cuda_graph_safe = False  # paths differ in width
     population: Tensor = kept("task/population", Tensor, on_cpu=True)
     best: Tensor = kept("task/best", Tensor, on_cpu=True)
@@ -77,7 +72,7 @@ class PathNet(Subnetworks):
 
     def begin_task(self, task: Task, data: Samples) -> None:
         genes = (self.settings.population, len(self.limits), self.settings.active)
-        drawn = torch.rand(*genes, generator=generator(self.seed, "paths", task.index))
+        drawn = torch.rand(*genes, generator=self.rng("paths", task.index))
         self.population = (drawn * self.limits).to(torch.uint8)
         self.best = self.population[0]
         self._set_turns([self.best])
@@ -116,7 +111,7 @@ class PathNet(Subnetworks):
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
         self.best = self.population[fitness.argmax()].clone()
-        rng = generator(self.seed, "evolve", self.tasks_learned, epoch)
+        rng = self.rng("evolve", self.tasks_learned, epoch)
         self.population = next_generation(self.population, fitness, self.limits, rng)
         if last:  # batch norm is recalibrated for the best path
             self._set_turns([self.best])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from spacenet.space.blueprint import Params
 class PiggybackSettings(MethodSettings):
     """How masks are learned."""
 
-    initial: float = 0.01
+    initial: Annotated[float, Uniform(0.006, 0.03, log=True)] = 0.01
     """The score of every weight when a task begins."""
     threshold: float = 0.005
     """Weights with a score above the threshold are used."""
@@ -45,10 +45,7 @@ class Piggyback(PerTaskBatchNorm):
     )
     settings_from = "As published except for the learning rate, which is ten times larger: better on held-out data."
     settings: PiggybackSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.00003, 0.003, log=True),
-        "method.initial": Uniform(0.006, 0.03, log=True),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.00003, 0.003, log=True)}
 
     masks: list[dict[str, Tensor]] = kept("mask", list, on_cpu=True)
     """The mask of each link for each task, eight weights per byte; none for the first task."""

@@ -1,14 +1,14 @@
 """Progressive neural networks: a new column of units for each task, with inputs from all earlier, frozen ones."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Choice, Method, MethodSettings, Samples, Task
-from spacenet.methods.shared.growing import GrowingMethod
+from spacenet.methods.base import Choice, MethodSettings, Samples, Task
+from spacenet.methods.shared.task_models import GrowingMethod
 from spacenet.space.blueprint import Link, Params
 
 
@@ -16,7 +16,7 @@ from spacenet.space.blueprint import Link, Params
 class PNNSettings(MethodSettings):
     """How much a task adds to the network."""
 
-    column: Annotated[float, Gt(0), Le(1)] = 0.2
+    column: Annotated[float, Gt(0), Le(1), Choice((0.1, 0.2, 0.5, 1.0))] = 0.2
     """Width of a task's column as a fraction of each layer's. 1 is published: a whole network for each task. With 0.2,
     five tasks together have as many units as one network of the methods that do not grow."""
 
@@ -37,7 +37,6 @@ Networks. arXiv:1606.04671, 2016"
         "a whole network each); the stream's own training."
     )
     settings: PNNSettings
-    search_space: ClassVar = Method.search_space | {"method.column": Choice((0.1, 0.2, 0.5, 1.0))}
 
     def setup(self) -> None:
         whole, share = self.blueprint, self.settings.column

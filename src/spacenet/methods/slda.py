@@ -1,7 +1,7 @@
 """Streaming LDA: a mean for each class, and one covariance matrix that all classes share and update."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Gt, Le
@@ -16,7 +16,7 @@ from spacenet.space.blueprint import Params
 class SLDASettings(UntrainedSettings):
     """What classes are described on, and how far their covariance is shrunk."""
 
-    shrinkage: Annotated[float, Gt(0), Le(1)] = 1e-4
+    shrinkage: Annotated[float, Gt(0), Le(1), Uniform(1e-5, 0.9, log=True)] = 1e-4
     """How far the covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
 
@@ -35,7 +35,6 @@ class SLDA(UntrainedMethod):
     """(classes, d)"""
     covariance: Tensor = kept("network/covariance", Tensor, on_cpu=True)
     """(d, d), of all samples seen, around the mean of each sample's class."""
-    search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         means = torch.stack([h[y == number].mean(0) for number in task.classes])

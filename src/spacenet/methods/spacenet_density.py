@@ -17,15 +17,13 @@ from torch import Tensor
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Task, Uniform, kept, map_batches
-from spacenet.methods.density import discriminant
-from spacenet.methods.density.densities import ClassMemory, Densities
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.blueprint import Params
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
-from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
 
 
@@ -67,11 +65,9 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = self.settings.build_densities(whiten=self._uses_features())
-
-    def _uses_features(self) -> bool:
         kind = self.settings.representation
-        return kind == "features" or (kind == "auto" and self.blueprint.convolves)
+        self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
+        self.densities = self.settings.build_densities(whiten=self.uses_features)
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         self._representation(shape)
@@ -79,15 +75,15 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         """What class statistics are computed on, for samples of this shape."""
-        kind: Representation = "features" if self._uses_features() else self.settings.representation
+        kind: Representation = "features" if self.uses_features else self.settings.representation
         return class_statistics.resolve_representation(kind, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        if self._uses_features() and not self.first_units:
+        if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
         h = map_batches(self.represent, task.train.x, self.device)
-        rng = generator(self.seed, class_statistics.SEED, task.index)
+        rng = self.rng(class_statistics.SEED, task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
     def represent(self, x: Tensor) -> Tensor:
@@ -96,8 +92,8 @@ class SpaceNetDensity(AdaptiveMethod):
             return self._represent(self._first_params, x)
 
     def _represent(self, first_params: Params, x: Tensor) -> Tensor:
-        if self._uses_features():
-            return class_statistics.extract_features(self.blueprint, self.blueprint.forward, first_params, x)
+        if self.uses_features:
+            return class_statistics.extract_features(self.blueprint, first_params, x)
         return class_statistics.FIXED[self._representation(tuple(x.shape[1:]))](x)
 
     @cached_property
@@ -113,7 +109,6 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        """The network combined with these class densities."""
         network, settings = self.pack, self.settings
         tasks = self.classes[: self.tasks_learned]
         uses_network = settings.network_weight > 0
@@ -123,9 +118,9 @@ class SpaceNetDensity(AdaptiveMethod):
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if self.first_units else {}, x)
-            fit = discriminant.scores(section(params, "density"), h)
-            scores = network.forward(section(params, "network"), x) if uses_network else None
-            return discriminant.combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
+            fit = scores(section(params, "density"), h)
+            logits = network.forward(section(params, "network"), x) if uses_network else None
+            return combine(fit, logits, tasks, settings.sharpness, settings.network_weight)
 
         return Pack(forward, params)
 
@@ -134,9 +129,9 @@ class SpaceNetDensity(AdaptiveMethod):
         return self.densities.class_memory(self._representation(input_shape), units)
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        check_sections(extra, "density", *(["view"] if self._uses_features() else []))
+        check_sections(extra, "density", *(["view"] if self.uses_features else []))
         first_params: Params = {}
-        if self._uses_features():
+        if self.uses_features:
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
             first_params = pack(as_of(self.ledger, 1, units)).params

@@ -13,7 +13,6 @@ from spacenet.methods.base import Samples, Task, kept
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_finite, check_shapes, section
 
 BOUNDS = "the bounds of inputs"
@@ -57,7 +56,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
     def training_data(self, task: Task) -> Samples:
         if self.settings.replay == "samples" or not self.tasks_learned:
             return super().training_data(task)
-        rng, each = generator(self.seed, "replay", task.index), len(task.train) // len(task.classes)
+        rng, each = self.rng("replay", task.index), len(task.train) // len(task.classes)
         drawn = self.densities.sample(each, rng).clamp(self.low, self.low + self.span)
         drawn = drawn.view(-1, *task.train.x.shape[1:])
         numbers = torch.arange(len(self.densities)).repeat_interleave(each)
@@ -68,7 +67,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
         if self.settings.replay == "samples":
             self.memory.keep(task)
             return
-        x, rng = task.train.x.flatten(1).cpu(), generator(self.seed, SEED, task.index)
+        x, rng = task.train.x.flatten(1).cpu(), self.rng(SEED, task.index)
         if not len(self.densities):
             self.low = x.amin(0)
             self.span = (x - self.low).amax()

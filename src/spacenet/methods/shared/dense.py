@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task
 from spacenet.space.blueprint import BATCH_STATS, Hook, Link, Params
-from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
@@ -27,7 +26,7 @@ class DenseMethod(Method):
 
     def build(self) -> None:
         """Create a new network without outputs: weights Glorot-uniform, biases zero."""
-        rng = generator(self.seed, "init", self.tasks_learned)
+        rng = self.rng("init", self.tasks_learned)
         size = {layer.name: layer.size for layer in self.blueprint.layers}
         for link in self.blueprint.links:
             sources, targets = size[link.source], size[link.target]
@@ -66,7 +65,7 @@ class DenseMethod(Method):
     def add_units(self, layer: str, count: int, purpose: str) -> None:
         """Widen a layer by untrained units. Seed, task and purpose determine the random numbers. Their outgoing weights
         are untrained too; a method that must keep other units unaffected sets them to zero."""
-        rng = generator(self.seed, purpose, self.tasks_learned)
+        rng = self.rng(purpose, self.tasks_learned)
         for link in self.blueprint.links:
             for axis, end in enumerate((link.target, link.source)):
                 if end == layer:
@@ -102,7 +101,6 @@ class DenseMethod(Method):
         return self.params
 
     def compute(self, x: Tensor, hook: Hook | None = None) -> Tensor:
-        """The network's scores in training."""
         return self.blueprint.forward({**self.training_params(), **self.uses_batch_stats}, x, hook)
 
     def forward(self, batch: Batch) -> Tensor:

@@ -2,11 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
 
-from spacenet.methods.base import Samples, Task
+from spacenet.methods.base import Batch, Samples, Task
 from spacenet.methods.shared.dense import ALL_UNITS, DenseMethod
 from spacenet.space.blueprint import BATCH_STATS, Params
 
@@ -14,12 +15,10 @@ from spacenet.space.blueprint import BATCH_STATS, Params
 class Masked(DenseMethod):
     """Frozen numbers are read from a constant copy, so neither momentum nor weight decay can change them."""
 
-    def setup(self) -> None:
-        super().setup()
-        self.trainable: Params = {}
-        """For each parameter that is partly frozen a mask, True where it is trainable."""
-        self.frozen: Params = {}
-        """The values of these parameters when they were frozen."""
+    trainable: Params = MappingProxyType({})
+    """For each parameter that is partly frozen a mask, True where it is trainable."""
+    frozen: Params = MappingProxyType({})
+    """The values of these parameters when they were frozen."""
 
     @abstractmethod
     def trainable_masks(self) -> Params:
@@ -93,3 +92,33 @@ class Masked(DenseMethod):
     def load_params(self, params: Params) -> None:
         super().load_params(params)
         self.trainable, self.frozen = {}, {}
+
+
+class ConsolidatedOutputs(Masked):
+    """CWR+'s output layer: each task trains output weights of its own from zero (the paper's tw), which are then added
+    to the frozen ones of earlier tasks (its cw)."""
+
+    def add_outputs(self, count: int) -> None:
+        super().add_outputs(count)
+        for name in self.output_names():
+            self.params[name].data[-count:] = 0.0
+
+    def trainable_masks(self) -> dict[str, Tensor]:
+        return self.task_output_masks()
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The scores of the task's own classes: others do not take part in its training."""
+        return super().forward(batch)[:, self.classes[-1].start :]
+
+    def target(self, batch: Batch) -> Tensor:
+        return batch.y - self.classes[-1].start
+
+    def end_task(self, task: Task) -> None:
+        super().end_task(task)
+        for name in self.output_names():
+            subtract_mean(self.params[name].data[task.classes.start :])
+
+
+def subtract_mean(weights: Tensor) -> None:
+    """cw = tw − avg(tw), in place: makes tasks comparable whose weights grew to different sizes."""
+    weights -= weights.mean()

@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.func import grad, vmap
 
-from spacenet.methods.base import Batch, MethodSettings, Samples, Task, kept
+from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.space.blueprint import Params
 from spacenet.utils.optimizers import Optimizer
@@ -24,7 +24,7 @@ CHUNK = 25
 class PenaltySettings(MethodSettings):
     """How strongly the old weights are held."""
 
-    strength: Annotated[float, Ge(0)] = 1.0
+    strength: Annotated[float, Ge(0), Uniform(0.001, 100.0, log=True)] = 1.0
     """Factor of the penalty (the paper's λ)."""
 
 
@@ -36,11 +36,8 @@ class QuadraticPenalty(DenseMethod):
     anchor: dict[str, Tensor] = kept("task/anchor", dict)
     """What the parameters are held near: usually their values after the last task."""
     importance_limit: float | None = None
-
-    @property
-    def strength(self) -> float:
-        """The factor of the penalty."""
-        return self.settings.strength
+    factor = 1.0
+    """Of the settings' strength."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         """Outputs that are added have no importance yet."""
@@ -59,7 +56,7 @@ class QuadraticPenalty(DenseMethod):
         """What is added to the loss; 0 while nothing is important."""
         names = sorted(self.importance)  # always in the same order: sums depend on it
         moved = [(self.importance[name] * (self.params[name] - self.anchor[name]).square()).sum() for name in names]
-        return self.strength * torch.stack(moved).sum() if moved else 0.0
+        return self.factor * self.settings.strength * torch.stack(moved).sum() if moved else 0.0
 
     def add_importance(self, importance: Params) -> None:
         """Add a task's importance to that of earlier tasks. It is never negative: that would reward changes."""
@@ -67,14 +64,14 @@ class QuadraticPenalty(DenseMethod):
             old = self.importance.get(name)
             self.importance[name] = (new if old is None else old + new).clamp(0, self.importance_limit)
 
-    def trained_params(self) -> dict[str, Tensor]:
-        """The parameters that the optimizer changes: all but batch norm's statistics."""
+    def measured_params(self) -> dict[str, Tensor]:
+        """The parameters whose importance is measured: all but batch norm's statistics."""
         return {name: param for name, param in self.params.items() if param.requires_grad}
 
     def mean_gradients(self, x: Tensor, y: Tensor, objective: Objective, measure: Measure) -> dict[str, Tensor]:
-        """The mean over samples of `measure(gradient)`, for each trained parameter. `objective` gets a sample's scores
+        """The mean over samples of `measure(gradient)`, for each measured parameter. `objective` gets a sample's scores
         and its y. Batch norm uses its stored statistics, so samples are independent."""
-        trained = {name: param.detach() for name, param in self.trained_params().items()}
+        trained = {name: param.detach() for name, param in self.measured_params().items()}
         fixed = {name: param.detach() for name, param in self.params.items() if name not in trained}
 
         def of_sample(inner: dict[str, Tensor], one_x: Tensor, one_y: Tensor) -> Tensor:
@@ -108,10 +105,6 @@ class PathIntegralPenalty(QuadraticPenalty):
     anchor: dict[str, Tensor] = kept("task/start", dict)
     """All measured parameters at the beginning of the task."""
 
-    def measured_params(self) -> dict[str, Tensor]:
-        """The parameters whose importance is measured."""
-        return self.trained_params()
-
     def next_anchor(self) -> dict[str, Tensor]:
         return {name: param.detach().clone() for name, param in self.measured_params().items()}
 
@@ -130,10 +123,9 @@ class PathIntegralPenalty(QuadraticPenalty):
         """The gradients of the data's loss alone: the parameters' gradients without the penalty's share."""
         params = self.measured_params()
         gradients = {name: param.grad for name, param in params.items() if param.grad is not None}
-        for name, importance in self.importance.items():
-            if name in gradients:
-                pull = 2 * self.strength * importance * (params[name].detach() - self.anchor[name])
-                gradients[name] = gradients[name] - pull
+        for name in self.importance.keys() & gradients.keys():
+            moved = params[name].detach() - self.anchor[name]
+            gradients[name] = gradients[name] - 2 * self.settings.strength * self.importance[name] * moved
         return gradients
 
     def end_task(self, task: Task) -> None:

@@ -52,7 +52,6 @@ class VAE:
         return list(self.params.values())
 
     def copy(self) -> "VAE":
-        """An independent copy."""
         return VAE({name: tensor.clone() for name, tensor in self.tensors().items()})
 
     def loss(self, x: Tensor, noise: Tensor) -> Tensor:
