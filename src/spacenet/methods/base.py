@@ -31,14 +31,14 @@ from spacenet.config.settings import field_types
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
 __all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "kept", "map_batches"]
-__all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
+__all__ += ["Choice", "Optimizer", "Params", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
@@ -140,7 +140,9 @@ class Method(ABC):
         if "Settings" not in vars(cls) and isinstance(declared, type):
             cls.Settings = declared
         if "search_space" not in vars(cls) and (declared or "training_space" in vars(cls)):
-            cls.search_space = cls.training_space | declared_ranges(cls.Settings)
+            hints = {f"method.{name}": get_args(hint) for name, hint in field_types(cls.Settings).items()}
+            ranges = {name: each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
+            cls.search_space = cls.training_space | ranges
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
@@ -335,12 +337,6 @@ class Method(ABC):
     def extra_bytes(self) -> int:
         """Size of what is kept from one task to the next besides the network."""
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
-
-
-def declared_ranges(settings: type[MethodSettings]) -> dict[str, Range]:
-    """The ranges in which a search may vary a method's settings, declared beside the fields."""
-    hints = {name: get_args(hint) for name, hint in field_types(settings).items()}
-    return {f"method.{name}": each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
 
 
 def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:

@@ -83,6 +83,7 @@ class DGR(DenseMethod):
         super().prepare(data)
         parts = 3 if self.old else 1
         self.noise = torch.zeros(len(data), parts * self.settings.latent, device=self.device)
+        self.begin_epoch(self.epoch)  # where a task resumes, recalibration of batch norm may follow, with the last draw
 
     def parameters(self) -> list[nn.Parameter]:
         return super().parameters() + self.vae.parameters()
@@ -131,7 +132,3 @@ class DGR(DenseMethod):
         target = (self.labels / TEMPERATURE).softmax(1)
         given = (self.replayed / TEMPERATURE).log_softmax(1)[:, : target.shape[1]]
         return -(TEMPERATURE**2) * (target * given).sum(1).mean()
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

@@ -46,6 +46,7 @@ class ER(ExemplarMethod):
         self.old = self.memory.samples().to(self.device) if len(self.memory) else None
         # Old samples are augmented where new ones are.
         self.augment = CropAndFlip(self.old) if self.old is not None and data.augmented else None
+        self.begin_epoch(self.epoch)  # where a task resumes, recalibration of batch norm may follow, with the last draw
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch
@@ -77,7 +78,3 @@ class ER(ExemplarMethod):
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         self.old = self.augment = None
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

@@ -8,7 +8,6 @@ from spacenet.methods.base import Task, kept
 from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
-from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
 
 
@@ -26,6 +25,7 @@ class Gaussian(UntrainedMethod):
     settings_from = "As in spacenet-density: searched on held-out training data."
     settings: GaussianSettings
     densities: Densities = kept("network", on_cpu=True)
+    scores = staticmethod(scores)
 
     def setup(self) -> None:
         super().setup()
@@ -36,9 +36,6 @@ class Gaussian(UntrainedMethod):
 
     def compute_params(self) -> dict[str, Tensor]:
         return self.densities.compute_params()
-
-    def scores(self, params: Params, h: Tensor) -> Tensor:
-        return scores(params, h)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         kind = class_statistics.resolve_representation(self.settings.representation, input_shape)

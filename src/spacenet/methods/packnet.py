@@ -9,10 +9,8 @@ from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, kept
+from spacenet.methods.base import MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
-from spacenet.space.blueprint import Params
-from spacenet.utils.optimizers import Optimizer
 
 FREE = 255
 

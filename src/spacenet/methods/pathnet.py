@@ -1,6 +1,6 @@
 """PathNet: an evolutionary algorithm chooses the path of a task through a network of modules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,10 +9,8 @@ from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, Choice, MethodSettings, Samples, Task, Uniform, kept
+from spacenet.methods.base import Batch, Choice, MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.task_models import Subnetworks, cut
-from spacenet.space.blueprint import Params
-from spacenet.utils.optimizers import Optimizer
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,11 @@ class PathNet(Subnetworks):
         drawn = torch.rand(*genes, generator=self.rng("paths", task.index))
         self.population = (drawn * self.limits).to(torch.uint8)
         self.best = self.population[0]
-        self._set_turns([self.best])
         super().begin_task(task, data)
+
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
+        self._set_turns([self.best])
 
     def trainable_masks(self) -> dict[str, Tensor]:
         """What is in no earlier task's path, and the task's outputs."""
@@ -162,11 +163,6 @@ class PathNet(Subnetworks):
             self.set_param(name, value, learned[name].requires_grad)
         for name in self.output_names():
             self.set_param(name, learned[name].data)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        if self.in_task:
-            self._set_turns([self.best])
 
 
 def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:

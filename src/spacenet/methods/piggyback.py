@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, kept
+from spacenet.methods.base import MethodSettings, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
-from spacenet.space.blueprint import Params
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Task, Uniform, kept
+from spacenet.methods.base import Params, Task, Uniform, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
-from spacenet.space.blueprint import Params
 
 
 @dataclass(frozen=True)

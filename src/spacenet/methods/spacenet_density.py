@@ -16,12 +16,11 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Task, Uniform, kept, map_batches
+from spacenet.methods.base import Params, Task, Uniform, kept, map_batches
 from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.space.blueprint import Params
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
 from spacenet.utils.tensors import check_sections, in_section, section
@@ -74,7 +73,6 @@ class SpaceNetDensity(AdaptiveMethod):
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
-        """What class statistics are computed on, for samples of this shape."""
         kind: Representation = "features" if self.uses_features else self.settings.representation
         return class_statistics.resolve_representation(kind, shape)
 
@@ -88,8 +86,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that class statistics are computed on, (n, d)."""
-        with torch.no_grad():
-            return self._represent(self._first_params, x)
+        return self._represent(self._first_params, x)
 
     def _represent(self, first_params: Params, x: Tensor) -> Tensor:
         if self.uses_features:

@@ -1,16 +1,69 @@
-"""The statistics of all classes seen so far, the log-densities of all classes with one large matrix product, and their
-combination with the network's scores. The statistics of a class never change."""
+"""The statistics of all classes seen so far, on features in a common scale; the log-densities of all classes with one
+large matrix product; and their combination with the network's scores. The statistics of a class never change."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
 
-from spacenet.methods.density.scaling import Scaling
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import check_sections, in_section, section
+from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
+
+SCALE = "the features' scale"
+RIDGE = 0.1
+"""Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(h - mean) · factor. The factor is one number, or a matrix that makes the classes' mean covariance about 1."""
+
+    mean: Tensor  # (d,)
+    factor: Tensor  # () or (d, d)
+
+    @classmethod
+    def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
+        """Determine the scale from features (n, d) and labels y of the first task's samples."""
+        means, squares, products = [], torch.zeros(()), torch.zeros(())
+        for number in y.unique():
+            own = h[y == number]
+            means.append(own.mean(0))
+            own -= means[-1]
+            squares = squares + torch.linalg.vector_norm(own).square()
+            products = products + own.T @ own if whiten else products
+        mean, variance = torch.stack(means).mean(0), squares / h.numel()
+        if not variance > 0:
+            return cls(mean, torch.ones(()))
+        if not whiten:
+            return cls(mean, variance.rsqrt())
+        covariance = (products / len(h)).double()
+        covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
+        values, vectors = torch.linalg.eigh(covariance)
+        return cls(mean, (vectors / values.sqrt() @ vectors.T).float())
+
+    def unscale(self, z: Tensor) -> Tensor:
+        """The inverse of `scale`."""
+        return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
+
+    def fold_into(self, weight: Tensor) -> Tensor:
+        """Weights for unscaled features that equal these, (…, d), for scaled ones, except for the mean. In 64 bits."""
+        factor = self.factor.double()
+        return weight.double() @ factor.T if factor.dim() else weight.double() * factor
+
+    def scale(self, h: Tensor) -> Tensor:
+        """Features in the common scale."""
+        centered = h - self.mean
+        return centered @ self.factor if self.factor.dim() else centered.mul_(self.factor)
+
+    @staticmethod
+    def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
+        """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""
+        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # a single number if nothing varied
+        check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, SCALE)
+        check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, SCALE)
 
 
 @dataclass(frozen=True)
@@ -89,7 +142,7 @@ class Densities:
     def tensors(self) -> dict[str, Tensor]:
         if self.scaling is None or self.classes is None:
             return {}
-        return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
+        return in_section("scaling", vars(self.scaling)) | in_section("classes", self.classes.tensors())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         self.scaling = Scaling(**section(tensors, "scaling")) if tensors else None

@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
-from spacenet.methods.density.scaling import pool_roots
 from spacenet.space.blueprint import Blueprint, Params
 from spacenet.space.pack import Pack
 
@@ -66,6 +66,13 @@ def extract_features(blueprint: Blueprint, params: Params, x: Tensor) -> Tensor:
 
     blueprint.forward(params, x, hook)
     return torch.cat([entering[name] for name in chosen], 1)
+
+
+def pool_roots(h: Tensor, grid: int) -> Tensor:
+    """Features of one layer: feature maps averaged on a coarse grid, and square roots, which are closer to Gaussian."""
+    if h.dim() == 4:
+        h = F.adaptive_avg_pool2d(h, grid)
+    return h.flatten(1).clamp_min(0.0).sqrt()
 
 
 @dataclass(frozen=True)

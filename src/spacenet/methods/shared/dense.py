@@ -118,7 +118,6 @@ class DenseMethod(Method):
         return found[self.blueprint.classifier.name].flatten(1)
 
     def copy_params(self) -> dict[str, Tensor]:
-        """A copy of the network's parameters as they are now."""
         return {name: param.detach().clone() for name, param in self.params.items()}
 
     def layer_usage(self) -> list[LayerUsage]:

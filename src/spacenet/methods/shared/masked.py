@@ -42,13 +42,11 @@ class Masked(DenseMethod):
 
     def unfreeze(self) -> None:
         """Write the effective values into the parameters and make all of them trainable."""
-        with torch.no_grad():
-            for name, param in self.params.items():
-                param.copy_(self.effective_param(name))
+        for name, param in self.params.items():
+            param.data.copy_(self.effective_param(name).detach())
         self.trainable, self.frozen = {}, {}
 
     def output_names(self) -> list[str]:
-        """The names of the output layer's parameters."""
         return self.param_names(self.blueprint.output.name)
 
     def empty_masks(self, names: Iterable[str]) -> dict[str, Tensor]:

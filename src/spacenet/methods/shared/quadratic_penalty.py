@@ -9,13 +9,10 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.func import grad, vmap
 
-from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
+from spacenet.methods.base import Batch, MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
-from spacenet.space.blueprint import Params
-from spacenet.utils.optimizers import Optimizer
 
-Objective = Callable[[Tensor, Tensor], Tensor]
-Measure = Callable[[Tensor], Tensor]
+Function = Callable[..., Tensor]
 CHUNK = 25
 """Samples at a time. The gradient of each is as large as the network."""
 
@@ -68,7 +65,7 @@ class QuadraticPenalty(DenseMethod):
         """The parameters whose importance is measured: all but batch norm's statistics."""
         return {name: param for name, param in self.params.items() if param.requires_grad}
 
-    def mean_gradients(self, x: Tensor, y: Tensor, objective: Objective, measure: Measure) -> dict[str, Tensor]:
+    def mean_gradients(self, x: Tensor, y: Tensor, objective: Function, measure: Function) -> dict[str, Tensor]:
         """The mean over samples of `measure(gradient)`, for each measured parameter. `objective` gets a sample's scores
         and its y. Batch norm uses its stored statistics, so samples are independent."""
         trained = {name: param.detach() for name, param in self.measured_params().items()}

@@ -18,11 +18,10 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, kept, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
-from spacenet.space.blueprint import Params
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
@@ -30,7 +29,6 @@ from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
-from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, section
 
 MAX_GROWTH = 1000
@@ -209,7 +207,6 @@ class SparseMethod(Method):
             self.rotated_head = make_rotated_head(sources, len(outputs), rng, self.device)
 
     def active_workspace(self) -> Workspace:
-        """The workspace of the task that is being learned."""
         assert self.workspace is not None, "no task is being learned"
         return self.workspace
 

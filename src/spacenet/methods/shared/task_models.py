@@ -102,7 +102,6 @@ class GrowingMethod(TaskModels):
         self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
 
     def width(self, layer: str) -> int:
-        """The number of units that a layer has now."""
         return len(next(iter(self.incoming_weights(layer).values())))
 
     def pick_units(self, layer: str, which: Tensor) -> None:
