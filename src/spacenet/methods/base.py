@@ -13,6 +13,7 @@ A method is a short file that declares its settings and overrides the hooks it n
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -137,9 +138,11 @@ class Method(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         declared = get_annotations(cls).get("settings")
+        if isinstance(declared, str):  # from __future__ import annotations
+            declared = vars(sys.modules[cls.__module__]).get(declared)
         if "Settings" not in vars(cls) and isinstance(declared, type):
             cls.Settings = declared
-        if "search_space" not in vars(cls) and (declared or "training_space" in vars(cls)):
+        if "search_space" not in vars(cls) and (declared or vars(cls).keys() & {"Settings", "training_space"}):
             hints = {f"method.{name}": get_args(hint) for name, hint in field_types(cls.Settings).items()}
             ranges = {name: each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
             cls.search_space = cls.training_space | ranges

@@ -1,6 +1,5 @@
 """CLNP: units that a task hardly uses are pruned and left to later tasks; all others are frozen."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -9,18 +8,10 @@ from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
+from spacenet.config.ranges import Uniform
+from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import (
-    PREDICT_BATCH,
-    Batch,
-    LayerUsage,
-    MethodSettings,
-    Samples,
-    Task,
-    Uniform,
-    kept,
-    map_batches,
-)
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings, kept, map_batches
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
 
@@ -139,7 +130,7 @@ class CLNP(Masked):
         activity = {name: torch.stack([sums[link] for link in links]).amax(0) for name, links in readers.items()}
         return {name: each / each.mean().clamp_min(1e-12) for name, each in activity.items()}
 
-    def _disconnect(self, used: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _disconnect(self, used: Params) -> dict[str, Tensor]:
         """The parameters without connections from unused units to used ones."""
         params: dict[str, Tensor] = {name: param.detach() for name, param in self.params.items()}
         for link in self.blueprint.links:
