@@ -83,7 +83,7 @@ def as_dense(model: Model) -> Model:
     dense = replace(model, _method=model.build(learned=model.method))
     ledger = dense.method.ledger
     units = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
-    dense.method.use_pack(Pack(ledger.blueprint.forward, cut(ledger, units), units))
+    dense.method.pack = Pack(ledger.blueprint.forward, cut(ledger, units), units)
     return dense
 
 

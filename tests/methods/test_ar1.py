@@ -34,10 +34,10 @@ def test_importance_is_measured_below_the_outputs_and_limited() -> None:
     method, stream = ar1(importance_limit=0.004), small_stream()
     learn(method, stream[:2])
     below = {"input-hidden1", "hidden1.bias", "hidden1-hidden2", "hidden2.bias"}
-    assert set(method.penalty.importance) == below
-    largest = max(float(tensor.max()) for tensor in method.penalty.importance.values())
+    assert set(method.importance) == below
+    largest = max(float(tensor.max()) for tensor in method.importance.values())
     assert largest == pytest.approx(0.004)
-    assert min(float(tensor.min()) for tensor in method.penalty.importance.values()) >= 0
+    assert min(float(tensor.min()) for tensor in method.importance.values()) >= 0
     assert method.extra_bytes() == sum(method.params[name].nbytes for name in below)
 
 
@@ -55,7 +55,7 @@ def test_importance_is_the_fall_of_the_loss_over_the_squared_way() -> None:
     method.step(SGD(method.parameters(), 0.1))
     method.end_task(task)
     by_hand = 0.1 * gradient.square() / ((0.1 * gradient).square() + 0.5)
-    torch.testing.assert_close(method.penalty.importance["hidden1.bias"], by_hand)
+    torch.testing.assert_close(method.importance["hidden1.bias"], by_hand)
 
 
 def test_the_loss_grows_by_what_important_weights_moved() -> None:
@@ -66,7 +66,7 @@ def test_the_loss_grows_by_what_important_weights_moved() -> None:
     method.params["hidden1.bias"].data += 3.0
     output = method.forward(batch)
     plain = super(QuadraticPenalty, method).loss(output, batch)
-    cost = 7 * 9 * method.penalty.importance["hidden1.bias"].sum()
+    cost = 7 * 9 * method.importance["hidden1.bias"].sum()
     assert float(cost) > 0.1
     torch.testing.assert_close(method.loss(output, batch) - plain, cost)
 

@@ -3,7 +3,7 @@ import torch
 from spacenet.config.training import TrainingConfig
 from spacenet.methods.base import Batch
 from spacenet.methods.cwr import CWR
-from spacenet.methods.shared.consolidated import subtract_mean
+from spacenet.methods.shared.masked import subtract_mean
 from tests.methods.support import accuracy, learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING as OF_IMAGES
 from tests.nets.test_convolutions import images, tiny_cnn

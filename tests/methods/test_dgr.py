@@ -50,8 +50,7 @@ def test_the_new_task_counts_one_part_and_the_replayed_ones_the_rest() -> None:
 
 def test_soft_labels_are_the_old_probabilities_at_the_temperature() -> None:
     method, data = second_task(soft_labels=True)
-    assert method.old is not None
-    method.old[0]["output.bias"].copy_(tensor([2 * math.log(3), 0.0]))  # at temperature 2: 3/4 and 1/4
+    method.old["output.bias"].copy_(tensor([2 * math.log(3), 0.0]))  # at temperature 2: 3/4 and 1/4
     method.params["output.bias"].data.copy_(tensor([2 * math.log(2), 0.0, 0.0, 0.0]))  # 2/5 and three times 1/5
     batch = Batch.pick(data, torch.arange(6))
     output = method.forward(batch)
@@ -64,7 +63,6 @@ def test_what_is_replayed_comes_from_the_old_generator_and_classifier() -> None:
     method, stream = make(DGR, SMALL), small_stream()
     assert isinstance(method, DGR)
     learn(method, stream[:1])
-    assert method.vae is not None
     classifier, old_vae = {name: value.detach().clone() for name, value in method.params.items()}, method.vae.copy()
     method.begin_task(stream[1], stream[1].train)
     method.begin_epoch(0)

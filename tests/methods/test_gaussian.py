@@ -3,8 +3,7 @@ import torch
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
-from spacenet.methods.density.densities import Densities
-from spacenet.methods.density.discriminant import scores
+from spacenet.methods.density.densities import Densities, scores
 from spacenet.methods.gaussian import Gaussian
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.nets.mlp import build_mlp

@@ -78,7 +78,7 @@ def test_the_nearest_mean_of_exemplars_wins() -> None:
     learn(method, stream)
     kept, x = method.memory.samples(), stream[1].test.x
     means = torch.stack([method.features(kept.x[kept.y == number]).mean(0) for number in range(6)])
-    torch.testing.assert_close(method.means(), F.normalize(means))
+    torch.testing.assert_close(method.means, F.normalize(means))
     torch.testing.assert_close(method.features(x).norm(dim=1), torch.ones(len(x)))
     distance = (method.features(x)[:, None] - F.normalize(means)).norm(dim=2)
     torch.testing.assert_close(method.predict(x), -distance, atol=1e-4, rtol=1e-4)

@@ -31,15 +31,15 @@ def test_importance_is_the_mean_size_of_the_gradient_of_the_squared_norm() -> No
 def test_importance_adds_up_over_tasks_and_its_anchor_is_the_last_solution() -> None:
     method, stream = mas(), small_stream()
     learn(method, stream[:1])
-    first = method.penalty.importance["output.bias"].clone()
+    first = method.importance["output.bias"].clone()
     solution = method.params["output.bias"].detach().clone()
     task = stream[1]
     method.begin_task(task, task.train)
-    assert method.penalty.anchor["output.bias"][:2].tolist() == solution.tolist()
-    assert method.penalty.importance["output.bias"].tolist() == [*first.tolist(), 0.0, 0.0]
+    assert method.anchor["output.bias"][:2].tolist() == solution.tolist()
+    assert method.importance["output.bias"].tolist() == [*first.tolist(), 0.0, 0.0]
     second = method.sensitivity(task)["output.bias"]
     method.end_task(task)
-    torch.testing.assert_close(method.penalty.importance["output.bias"], torch.cat([first, torch.zeros(2)]) + second)
+    torch.testing.assert_close(method.importance["output.bias"], torch.cat([first, torch.zeros(2)]) + second)
 
 
 def test_the_loss_grows_by_what_important_weights_moved() -> None:
@@ -50,7 +50,7 @@ def test_the_loss_grows_by_what_important_weights_moved() -> None:
     method.params["output.bias"].data += 2.0
     output = method.forward(batch)
     plain = super(QuadraticPenalty, method).loss(output, batch)
-    cost = 0.5 * 4 * method.penalty.importance["output.bias"].sum()
+    cost = 0.5 * 4 * method.importance["output.bias"].sum()
     torch.testing.assert_close(method.loss(output, batch) - plain, cost)
 
 

@@ -27,7 +27,7 @@ def test_the_smallest_of_the_tasks_own_weights_are_pruned() -> None:
     method.begin_task(task, task.train)
     weights = torch.tensor([[0.01, -0.9], [0.3, -0.2], [0.4, 0.02]])
     method.set_param("input-hidden1", weights)
-    method.freeze_others()
+    method.freeze()
     method.prune()
     kept = torch.tensor([[0, 1], [FREE, FREE], [1, 0]], dtype=torch.uint8)
     assert torch.equal(method.owner["input-hidden1"], kept)

@@ -36,7 +36,7 @@ def test_scores_get_the_gradient_of_their_mask() -> None:
     method.begin_task(task, task.train)
     method.set_param("input-hidden1", torch.tensor([[3.0, 5.0]]))
     method.set_param("hidden1-output", torch.tensor([[9.0], [9.0], [2.0], [-1.0]]))
-    method.freeze_except(method.task_output_masks())
+    method.freeze()
     method.mask_scores["input-hidden1"].data[0, 1] = 0.004  # below the threshold
     batch = Batch(torch.tensor([[0.5, 7.0]]), torch.tensor([2]), torch.tensor([0]))
     output = method.forward(batch)
@@ -68,12 +68,12 @@ def test_the_backbone_and_earlier_models_stay_to_the_bit() -> None:
 def test_later_tasks_learn_masks_of_a_bit_for_each_weight() -> None:
     stream = small_stream()
     method = learned(stream)
-    assert [sorted(masks) for masks in method.masks] == [["hidden1-hidden2", "input-hidden1"]] * 2
+    assert [sorted(masks) for masks in method.masks] == [[], *[["hidden1-hidden2", "input-hidden1"]] * 2]
     assert method.extra_bytes() == 2 * (30 + 113)  # 240 and 900 weights
-    for masks in method.masks:
+    for masks in method.masks[1:]:
         part = unpack_mask(masks["hidden1-hidden2"], method.params["hidden1-hidden2"]).float().mean()
         assert 0.1 < float(part) < 0.99
-    assert not torch.equal(method.masks[0]["hidden1-hidden2"], method.masks[1]["hidden1-hidden2"])
+    assert not torch.equal(method.masks[1]["hidden1-hidden2"], method.masks[2]["hidden1-hidden2"])
 
 
 def test_the_mask_that_is_kept_is_the_one_that_was_learned() -> None:

@@ -21,7 +21,10 @@ def pnn(column: float = 0.2, tasks: int = 3) -> PNN:
 def test_each_task_adds_a_column_of_the_share_asked_for() -> None:
     assert [layer.units for layer in pnn(0.2, 1).layer_usage()] == [6, 6, 2]
     assert [layer.units for layer in pnn(0.2).layer_usage()] == [18, 18, 6]
-    assert pnn(0.2).widths == {"hidden1": [6, 12, 18], "hidden2": [6, 12, 18]}
+    assert {name: widths.tolist() for name, widths in pnn(0.2).widths.items()} == {
+        "hidden1": [6, 12, 18],
+        "hidden2": [6, 12, 18],
+    }
 
 
 def test_connections_lead_from_earlier_columns_to_later_ones_only() -> None:

@@ -27,14 +27,14 @@ def test_importance_is_the_fall_of_the_loss_over_the_squared_way() -> None:
     method.step(SGD(method.parameters(), 0.1))
     method.end_task(task)
     by_hand = 0.1 * gradient.square() / ((0.1 * gradient).square() + 0.5)
-    torch.testing.assert_close(method.penalty.importance["output.bias"], by_hand)
+    torch.testing.assert_close(method.importance["output.bias"], by_hand)
 
 
 def test_the_path_integral_takes_the_gradient_of_the_datas_loss_alone() -> None:
     method, stream = si(strength=100.0), small_stream()
     learn(method, stream[:1])
     method.begin_task(stream[1], stream[1].train)
-    method.penalty.importance["hidden1.bias"].fill_(1.0)
+    method.importance["hidden1.bias"].fill_(1.0)
     method.params["hidden1.bias"].data += 1.0
     batch = Batch.pick(stream[1].train, torch.arange(10))
     output = method.forward(batch)
@@ -46,7 +46,7 @@ def test_the_path_integral_takes_the_gradient_of_the_datas_loss_alone() -> None:
     method.step(SGD(method.parameters(), 0.1))
     step = value.detach() - before
     assert float(step.abs().min()) > 10  # the penalty drives the step, 0.1 × 2 × 100 × 1
-    torch.testing.assert_close(method.path.decrease["hidden1.bias"], -of_data * step, rtol=1e-4, atol=1e-3)
+    torch.testing.assert_close(method.decrease["hidden1.bias"], -of_data * step, rtol=1e-4, atol=1e-3)
 
 
 def test_all_falls_together_are_about_the_fall_of_the_loss() -> None:
@@ -61,7 +61,7 @@ def test_all_falls_together_are_about_the_fall_of_the_loss() -> None:
         method.step(optimizer)
     last = float(method.loss(method.forward(batch), batch).detach())
     assert first - last > 0.1
-    assert sum(float(fall.sum()) for fall in method.path.decrease.values()) == pytest.approx(first - last, rel=0.05)
+    assert sum(float(fall.sum()) for fall in method.decrease.values()) == pytest.approx(first - last, rel=0.05)
 
 
 def test_only_the_importance_is_kept_between_tasks() -> None:
@@ -70,7 +70,7 @@ def test_only_the_importance_is_kept_between_tasks() -> None:
     assert accuracy(method, stream)[-1] > 0.9
     assert method.extra_bytes() == sum(value.nbytes for value in method.params.values())
     assert all(float(tensor.min()) >= 0 for tensor in method.extra_state().values())
-    assert float(method.penalty.importance["input-hidden1"].max()) > 0
+    assert float(method.importance["input-hidden1"].max()) > 0
 
 
 def test_settings_are_checked() -> None:

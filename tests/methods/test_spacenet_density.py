@@ -43,7 +43,7 @@ def test_features_are_those_of_the_first_task_for_good(build: Any, settings: dic
         learn(method, [task], TRAINING)
         with torch.no_grad():
             seen.append(method.represent(x))
-            answers.append(method.pack()(x)[:, :2])
+            answers.append(method.pack(x)[:, :2])
     assert torch.equal(seen[0], seen[1])
     assert torch.equal(seen[0], seen[2])
     assert not torch.equal(answers[0], answers[2])
@@ -88,7 +88,7 @@ def test_it_trains_exactly_as_spacenet() -> None:
 def test_the_network_may_say_nothing() -> None:
     method = make(SpaceNetDensity, MLP | {"network_weight": 0.0})
     learn(method, small_stream())
-    assert not any(name.startswith("network") for name in method.predictor().params)  # type: ignore[attr-defined]
+    assert not any(name.startswith("network") for name in method.predictor.params)  # type: ignore[attr-defined]
     assert min(accuracy(method, small_stream())) > 0.9
 
 

@@ -125,7 +125,7 @@ def test_class_statistics_are_exported_with_the_network(to: str, kind: str, tmp_
     exported = files.export_model(learned, tmp_path / "model", to)
     assert exported.max_difference < files.MAX_DIFFERENCE
     assert [layer.packed for layer in exported.layers] == [
-        len(learned.method.pack().units[layer.name]) for layer in exported.layers
+        len(learned.method.pack.units[layer.name]) for layer in exported.layers
     ]
     shape = learned.input_shape
     for x in (samples(1, *shape), samples(5, *shape), np.zeros((2, *shape), np.float32)):
@@ -162,7 +162,7 @@ def test_a_network_that_computes_something_else_is_not_written(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned = model()
-    made = learned.method.predictor()
+    made = learned.method.predictor
     other = made.params | {"output.bias": made.params["output.bias"] + torch.eye(4)[0]}
     learned.predict_proba(samples(1, 8))  # the model itself goes on with what it had
     monkeypatch.setattr(learned.method, "predictor", lambda: replace(made, params=other))

@@ -82,7 +82,7 @@ def test_what_is_kept_of_classes() -> None:
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
     kept = 4 * (4 * floats + 8 + 1)
     assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
-    connections, network = found.connections, sum(value.nbytes for value in model.method.pack().params.values())
+    connections, network = found.connections, sum(value.nbytes for value in model.method.pack.params.values())
     assert found.sizes.per_connection == (size - kept) / connections
     assert found.sizes.ledger == sum(value.nbytes for value in model.method.network_state().values()) + kept
     # To predict, every Gaussian is a mean and directions, and a number for each of these.

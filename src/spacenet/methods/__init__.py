@@ -1,18 +1,15 @@
 """Continual-learning methods, one file each; `get_method` finds one by name."""
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, Method, MethodSettings
+from spacenet.methods.base import Batch, Method, MethodSettings, kept
 from spacenet.registry import METHODS
 
-__all__ = ["Batch", "Method", "MethodSettings", "get_method", "register_method"]
+__all__ = ["Batch", "Method", "MethodSettings", "get_method", "kept", "register_method"]
 
 
 def get_method(name: str) -> type[Method]:
     """The method with this name: a built-in one, a registered one, or one from an installed package."""
-    method = METHODS[name]
-    _check(name, method)
-    found: type[Method] = method
-    return found
+    return _check(name, METHODS[name])
 
 
 def register_method(method: type[Method]) -> type[Method]:
@@ -47,8 +44,9 @@ def register_method(method: type[Method]) -> type[Method]:
     return method
 
 
-def _check(name: str, method: object) -> None:
+def _check(name: str, method: object) -> type[Method]:
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise SettingsError(f"the method {name!r} is not a subclass of spacenet.methods.Method: {method!r}")
     if getattr(method, "name", None) != name or not name:
         raise SettingsError(f"the method {name!r} calls itself {getattr(method, 'name', None)!r}; the two must agree")
+    return method

@@ -1,25 +1,23 @@
 """AR1: CWR+'s output layer on a network that keeps learning, regularized by Synaptic Intelligence."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge, Gt
 from torch import Tensor
 
-from spacenet.methods.base import Method, MethodSettings, Uniform
-from spacenet.methods.shared.consolidated import ConsolidatedOutputs
-from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, Penalty
+from spacenet.methods.base import Uniform
+from spacenet.methods.shared.masked import ConsolidatedOutputs
+from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, PathIntegralSettings
 
 
 @dataclass(frozen=True)
-class AR1Settings(MethodSettings):
+class AR1Settings(PathIntegralSettings):
     """How strongly the weights below the output layer are held."""
 
-    strength: Annotated[float, Ge(0)] = 100.0
+    strength: Annotated[float, Ge(0), Uniform(0.1, 1e4, log=True)] = 100.0
     """Factor of the penalty (λ)."""
-    damping: Annotated[float, Gt(0)] = 0.1
-    """Added to the squared change of a weight, so that the importance of one that hardly changed stays finite (ξ)."""
-    importance_limit: Annotated[float, Gt(0)] = 0.01
+    importance_limit: Annotated[float, Gt(0), Uniform(0.0001, 10.0, log=True)] = 0.01
     """Upper bound of a weight's importance (the paper's max F); without it, gradients can become too large."""
 
 
@@ -33,16 +31,10 @@ class AR1(PathIntegralPenalty, ConsolidatedOutputs):
         "The strength of van de Ven et al. 2021 for SI on CIFAR-100, which did better on held-out data than "
         "theirs for MNIST; four epochs on Split Fashion-MNIST."
     )
-    Settings = AR1Settings
     settings: AR1Settings
-    search_space: ClassVar = Method.search_space | {
-        "method.strength": Uniform(0.1, 1e4, log=True),
-        "method.importance_limit": Uniform(0.0001, 10.0, log=True),
-    }
 
     def setup(self) -> None:
         super().setup()
-        self.penalty, self.damping = Penalty(self.settings.strength), self.settings.damping
         self.importance_limit = self.settings.importance_limit
 
     def measured_params(self) -> dict[str, Tensor]:

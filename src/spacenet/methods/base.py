@@ -13,29 +13,33 @@ A method is a short file that declares its settings and overrides the hooks it n
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from inspect import get_annotations
 from itertools import accumulate, pairwise
-from operator import attrgetter
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, get_args
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.config.model import MethodSettings
 from spacenet.config.ranges import Choice, Range, Uniform
+from spacenet.config.settings import field_types
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
+from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
-__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "Stateful", "copy_section", "map_batches"]
-__all__ += ["Choice", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
+__all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "kept", "map_batches"]
+__all__ += ["Choice", "Optimizer", "Params", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
 
 PREDICT_BATCH = 2048
 NETWORK, PROGRESS, TASK = "network/", "progress/", "task/"
@@ -54,12 +58,7 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls.with_inputs(data.x.index_select(0, rows), data, rows)
-
-    @classmethod
-    def with_inputs(cls, x: Tensor, data: Samples, rows: Tensor) -> "Batch":
-        """The labels of these rows of the data, with inputs computed from theirs."""
-        return cls(x, data.y.index_select(0, rows), rows)
+        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows)
 
 
 @dataclass(frozen=True)
@@ -75,24 +74,38 @@ class LayerUsage:
     """Connections that lead into the layer."""
 
 
+@torch.no_grad()
 def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.device) -> Tensor:
     """Apply a function to any number of samples in bounded memory: computed on the device, returned on the CPU."""
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
-@runtime_checkable
-class Stateful(Protocol):
-    """An object that can be kept in a method's state."""
+@dataclass(frozen=True)
+class _Kept:
+    """What `kept` declares."""
 
-    def tensors(self) -> dict[str, Tensor]: ...
-    def load(self, tensors: Mapping[str, Tensor]) -> None: ...
+    name: str
+    create: Callable[[], Any] | None
+    on_cpu: bool
+
+
+def kept(name: str, create: Callable[[], Any] | None = None, *, on_cpu: bool = False) -> Any:
+    """Declare, in a method's class, an attribute that belongs to its state, with its name there.
+
+    It may be a tensor, an integer, a dictionary of tensors, a list with one such dictionary per task learned, or an
+    object with `tensors()` and `load(tensors)`. `create` gives the initial value; without it, `setup` creates one. What
+    begins with "task/" is in the state only while a task is being learned, and gets its initial value back when the
+    task ends. What is not `on_cpu` is restored to the method's device.
+    """
+    return _Kept(name, create, on_cpu)
 
 
 class Method(ABC):
     """A continual-learning method, learning one stream of tasks.
 
     A subclass sets `name` and `strategy`, declares its settings, and overrides the hooks it needs. What it creates once
-    belongs in `setup`; what it keeps from task to task is declared in `kept`.
+    belongs in `setup`; what it keeps from task to task is declared with `kept`. What it computes from that is a
+    `cached_property`, see `invalidate`.
     """
 
     name: ClassVar[str]
@@ -102,17 +115,14 @@ class Method(ABC):
     """Authors, title, venue and year of the paper that the method comes from."""
     settings_from: ClassVar[str] = ""
     """Where its default settings come from: published ones, or a search on held-out data."""
-    Settings: ClassVar[type[MethodSettings]] = MethodSettings
-    search_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
-    """What a search may vary, as section.setting: training.learning_rate, method.strength, …"""
+    Settings: ClassVar[type[Any]] = MethodSettings
+    """Follows from the declared type of the attribute `settings`, if a subclass declares that."""
+    training_space: ClassVar[dict[str, Range]] = {"training.learning_rate": Uniform(0.001, 0.3, log=True)}
+    """What a search may vary of the settings of training, as training.setting."""
+    search_space: ClassVar[dict[str, Range]] = training_space
+    """All that a search may vary: by default the training space, and the method's settings with a declared range."""
     cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
-    kept: ClassVar[Mapping[str, str]] = {}
-    """Attributes that belong to the state, with their names there ("task/…": only while a task is being learned):
-    tensors, integers, dictionaries of tensors, lists with one such dictionary per task learned, or `Stateful` objects.
-    A class declares only its own; those of its bases are added."""
-    kept_on_cpu: ClassVar[Mapping[str, str]] = {}
-    """The same for what stays on the CPU; the rest is on the method's device."""
 
     def __init__(
         self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
@@ -122,10 +132,27 @@ class Method(ABC):
         self.tasks_learned = 0
         self.classes: list[range] = []
         """The classes of each task learned, and of the one being learned."""
+        self._initialize()
         self.setup()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        declared = get_annotations(cls).get("settings")
+        if isinstance(declared, str):  # from __future__ import annotations
+            declared = vars(sys.modules[cls.__module__]).get(declared)
+        if "Settings" not in vars(cls) and isinstance(declared, type):
+            cls.Settings = declared
+        if "search_space" not in vars(cls) and (declared or vars(cls).keys() & {"Settings", "training_space"}):
+            hints = {f"method.{name}": get_args(hint) for name, hint in field_types(cls.Settings).items()}
+            ranges = {name: each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
+            cls.search_space = cls.training_space | ranges
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
+
+    def rng(self, purpose: str, *numbers: int) -> Generator:
+        """Random numbers that the seed, their purpose and these numbers (task, epoch, …) determine."""
+        return generator(self.seed, purpose, *numbers)
 
     @property
     def in_task(self) -> bool:
@@ -193,6 +220,8 @@ class Method(ABC):
     def end_task(self, task: Task) -> None:
         """Called when the task's training is over. After this its data is gone, unless the method keeps it."""
         self.tasks_learned += 1
+        self._initialize(TASK)
+        self.invalidate()
 
     # Using what was learned
 
@@ -218,50 +247,61 @@ class Method(ABC):
         """Everything the method keeps, by name; in the middle of a task also what that task needs.
 
         Names of the network's tensors begin with `network/`, those that only the current task needs with `task/`. A
-        subclass declares its own in `kept`, or adds them to `super().state()` and takes them back in `load_state`. Kept
-        samples are not in it.
+        subclass declares its own with `kept`, or adds them to `super().state()` and takes them back in `load_state`.
+        Kept samples are not in it.
         """
         counts = [len(classes) for classes in self.classes]
         state = {
             PROGRESS + "classes": torch.tensor(counts, dtype=torch.int32),
             PROGRESS + "tasks": torch.tensor(self.tasks_learned, dtype=torch.int32),
         }
-        for attribute, name in (self._declared("kept") | self._declared("kept_on_cpu")).items():
-            if self.in_task or not name.startswith(TASK):
-                state |= _to_tensors(name, attrgetter(attribute)(self))
-        return state
+        for attribute, each in self._declared().items():
+            if self.in_task or not each.name.startswith(TASK):
+                state |= _to_tensors(each.name, getattr(self, attribute))
+        return {name: tensor.detach() for name, tensor in state.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""
         counts = state[PROGRESS + "classes"].tolist()
         self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
         self.tasks_learned = int(state[PROGRESS + "tasks"])
-        for kind, device in (("kept", self.device), ("kept_on_cpu", CPU)):
-            for attribute, name in self._declared(kind).items():
-                *path, last = attribute.split(".")
-                holder = attrgetter(".".join(path))(self) if path else self
-                setattr(holder, last, self._restore(getattr(holder, last), name, state, device))
+        self._initialize()
+        for attribute, each in self._declared().items():
+            setattr(self, attribute, self._restore(getattr(self, attribute), each, state))
         self.invalidate()
 
-    def _declared(self, kind: str) -> dict[str, str]:
-        """What the method's class and its bases declare in `kept` or `kept_on_cpu`."""
-        return {key: name for cls in reversed(type(self).__mro__) for key, name in vars(cls).get(kind, {}).items()}
+    @classmethod
+    def _declared(cls) -> dict[str, _Kept]:
+        """What the class and its bases declare with `kept`, by attribute."""
+        found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
+        return {name: value for name, value in found.items() if isinstance(value, _Kept)}
 
-    def _restore(self, old: Any, name: str, state: Mapping[str, Tensor], device: torch.device) -> Any:
+    def _initialize(self, prefix: str = "") -> None:
+        """Give what is kept under names with this prefix its initial value."""
+        for attribute, each in self._declared().items():
+            if each.create is not None and each.name.startswith(prefix):
+                setattr(self, attribute, each.create())
+
+    def _restore(self, old: Any, each: _Kept, state: Mapping[str, Tensor]) -> Any:
         """The new value of an attribute; a tensor or number that is not in the state keeps its old one."""
-        if isinstance(old, dict):
-            return copy_section(state, name, device)
-        if isinstance(old, list):
-            return [copy_section(state, f"{name}/{task}", device) for task in range(self.tasks_learned)]
+        device = CPU if each.on_cpu else self.device
+        copies = {key: t.to(device, copy=True) for key, t in state.items() if f"{key}/".startswith(f"{each.name}/")}
         if isinstance(old, Tensor):
-            return state[name].to(device, copy=True) if name in state else old
+            return copies.get(each.name, old)
         if isinstance(old, int):
-            return type(old)(int(state.get(name, torch.tensor(old))))
-        old.load(copy_section(state, name, device))
+            return type(old)(int(copies.get(each.name, old)))
+        if isinstance(old, list):
+            return [section(copies, f"{each.name}/{task}") for task in range(self.tasks_learned)]
+        if isinstance(old, dict):
+            return section(copies, each.name)
+        old.load(section(copies, each.name))
         return old
 
     def invalidate(self) -> None:
-        """Discard what was computed from the state, because it has changed."""
+        """Discard every `cached_property`, because the state that it was computed from has changed."""
+        cached = [name for name in vars(self) if isinstance(getattr(type(self), name, None), cached_property)]
+        for name in cached:
+            del vars(self)[name]
 
     def resume_task(self, task: Task, data: Samples) -> None:
         """Continue in the middle of a task, after `load_state`: recreate what depends on the data."""
@@ -302,17 +342,12 @@ class Method(ABC):
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
 
 
-def copy_section(state: Mapping[str, Tensor], prefix: str, device: torch.device) -> dict[str, Tensor]:
-    """Copies of the tensors whose names begin with `prefix/`, without it."""
-    return {name: tensor.to(device, copy=True) for name, tensor in section(state, prefix).items()}
-
-
 def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
-    """The value of a declared attribute as part of a state."""
+    """The value of a declared attribute as part of a state; an empty tensor is left out."""
     if isinstance(value, Tensor):
-        return {name: value}
+        return {name: value} if value.numel() else {}
     if isinstance(value, int):
         return {name: torch.tensor(int(value))}
     if isinstance(value, list):
         return {key: t for task, own in enumerate(value) for key, t in in_section(f"{name}/{task}", own).items()}
-    return in_section(name, value.tensors() if isinstance(value, Stateful) else value)
+    return in_section(name, value if isinstance(value, dict) else value.tensors())

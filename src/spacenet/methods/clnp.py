@@ -1,28 +1,28 @@
 """CLNP: units that a task hardly uses are pruned and left to later tasks; all others are frozen."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
+from spacenet.config.ranges import Uniform
+from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, Method, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings, kept, map_batches
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import Params
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
 class CLNPSettings(MethodSettings):
     """How many units a task may keep."""
 
-    sparsity: Annotated[float, Ge(0)] = 1e-3
+    sparsity: Annotated[float, Ge(0), Uniform(1e-5, 1e-1, log=True)] = 1e-3
     """Factor of the L1 penalty on mean activations, which deactivates units that a task does not need."""
-    margin: Annotated[float, Ge(0), Le(100)] = 0.05
+    margin: Annotated[float, Ge(0), Le(100), Uniform(0.0, 1.0)] = 0.05
     """Percentage points of training accuracy that a task may lose when its least active units are pruned: the published
     "graceful forgetting", which leaves room for later tasks."""
 
@@ -34,21 +34,16 @@ class CLNP(Masked):
     strategy = "Architectural"
     reference = "Golkar, Kagan, Cho: Continual Learning via Neural Pruning. arXiv:1903.04476, 2019"
     settings_from = "A small search on held-out data; the stream's own training."
-    Settings = CLNPSettings
     settings: CLNPSettings
-    kept_on_cpu: ClassVar = {"taken": "taken"}
-    search_space: ClassVar = Method.search_space | {
-        "method.sparsity": Uniform(1e-5, 1e-1, log=True),
-        "method.margin": Uniform(0.0, 1.0),
-    }
+    taken: dict[str, Tensor] = kept("taken", on_cpu=True)
+    """Which units of each hidden layer belong to a task learned, and are frozen."""
+    penalized: Params
+    """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
+    activity: Tensor
 
     def setup(self) -> None:
         super().setup()
         self.taken = {layer.name: torch.zeros(layer.size, dtype=torch.bool) for layer in self.blueprint.hidden}
-        """Which units of each hidden layer belong to a task learned, and are frozen."""
-        self.penalized: dict[str, Tensor] = {}
-        """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
-        self.activity = torch.zeros(())
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if all(bool(taken.all()) for taken in self.taken.values()):
@@ -64,7 +59,7 @@ class CLNP(Masked):
 
     def _reinitialize(self) -> None:
         """Initialize the free units as in a new network."""
-        rng = generator(self.seed, "renew", self.tasks_learned)
+        rng = self.rng("renew", self.tasks_learned)
         for link in self.blueprint.links:
             if link.target in self.taken:
                 weight, taken = self.params[link.name].data, self.taken[link.target]
@@ -88,7 +83,7 @@ class CLNP(Masked):
             if link in self.penalized:
                 activities.append((mean_activity(h) * self.penalized[link]).sum())
 
-        output = self.blueprint.forward({**self.effective_params(), **self.uses_batch_stats}, batch.x, hook)
+        output = self.compute(batch.x, hook)
         self.activity = torch.stack(activities).sum()
         return output
 
@@ -135,7 +130,7 @@ class CLNP(Masked):
         activity = {name: torch.stack([sums[link] for link in links]).amax(0) for name, links in readers.items()}
         return {name: each / each.mean().clamp_min(1e-12) for name, each in activity.items()}
 
-    def _disconnect(self, used: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _disconnect(self, used: Params) -> dict[str, Tensor]:
         """The parameters without connections from unused units to used ones."""
         params: dict[str, Tensor] = {name: param.detach() for name, param in self.params.items()}
         for link in self.blueprint.links:
@@ -147,12 +142,9 @@ class CLNP(Masked):
 
     def _accuracy(self, task: Task, params: Params) -> float:
         """Accuracy on the task's training samples among the task's classes, from 0 to 1."""
-        right, first = 0, task.classes.start
-        with torch.no_grad():
-            for x, y in zip(task.train.x.split(PREDICT_BATCH), task.train.y.split(PREDICT_BATCH), strict=True):
-                scores = self.blueprint.forward(params, x.to(self.device))[:, first:]
-                right += int((scores.argmax(1).cpu() == y - first).sum())
-        return right / len(task.train)
+        first = task.classes.start
+        scores = map_batches(lambda x: self.blueprint.forward(params, x)[:, first:], task.train.x, self.device)
+        return float((scores.argmax(1) == task.train.y.cpu() - first).double().mean())
 
     def layer_usage(self) -> list[LayerUsage]:
         taken = {name: int(mask.sum()) for name, mask in self.taken.items()}

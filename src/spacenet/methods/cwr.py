@@ -2,11 +2,10 @@
 
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from spacenet.methods.base import Method, Uniform
-from spacenet.methods.shared.consolidated import ConsolidatedOutputs
+from spacenet.methods.shared.masked import ConsolidatedOutputs
 
 
 class CWR(ConsolidatedOutputs):
@@ -16,13 +15,11 @@ class CWR(ConsolidatedOutputs):
     strategy = "Architectural"
     reference = "Maltoni, Lomonaco: Continuous learning in single-incremental-task scenarios. Neural Networks, 2019"
     settings_from = "The stream's own training, four epochs on Split Fashion-MNIST; nothing else to choose."
-    search_space: ClassVar = Method.search_space | {"training.epochs": Uniform(1, 20, integer=True)}
+    training_space: ClassVar = Method.training_space | {"training.epochs": Uniform(1, 20, integer=True)}
 
     def trainable_masks(self) -> dict[str, Tensor]:
-        outputs = super().trainable_masks()
-        if not self.tasks_learned:
-            return outputs
-        return {name: torch.zeros_like(param, dtype=torch.bool) for name, param in self.params.items()} | outputs
+        below = self.empty_masks(self.params) if self.tasks_learned else {}
+        return below | super().trainable_masks()
 
     def effective_params(self) -> dict[str, Tensor]:
         """What is frozen as a whole is a constant: no gradient is computed for it."""

@@ -2,18 +2,18 @@
 those that it has changed too much."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import PREDICT_BATCH, LayerUsage, MethodSettings, Samples, Task, Uniform
-from spacenet.methods.shared.growing import GrowingMethod, crop
-from spacenet.space.blueprint import Blueprint, Params
+from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, kept, map_batches
+from spacenet.methods.shared.task_models import GrowingMethod, crop
+from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.utils.optimizers import Optimizer
 
 
@@ -21,19 +21,19 @@ from spacenet.utils.optimizers import Optimizer
 class DENSettings(MethodSettings):
     """When the network grows, and how strongly it is regularized."""
 
-    sparsity: Annotated[float, Ge(0)] = 1e-3
+    sparsity: Annotated[float, Ge(0), Uniform(1e-6, 1e-2, log=True)] = 1e-3
     """L1 penalty on the first task's weights, a new task's output weights, and those of added units (the paper's μ)."""
     decay: Annotated[float, Ge(0)] = 1e-4
     """L2 penalty on the weights that a new task retrains."""
-    group_sparsity: Annotated[float, Ge(0)] = 1e-3
+    group_sparsity: Annotated[float, Ge(0), Uniform(1e-4, 1e-1, log=True)] = 1e-3
     """Penalty on the norm of an added unit's incoming weights (the paper's γ), which removes units that do not help."""
-    drift_penalty: Annotated[float, Ge(0)] = 0.5
+    drift_penalty: Annotated[float, Ge(0), Uniform(1e-3, 1.0, log=True)] = 0.5
     """Penalty on the squared distance from the old weights during retraining after units were split (λ)."""
     expand_above: Annotated[float, Ge(0)] = 0.01
     """Loss on the task's training data above which units are added (the paper's τ)."""
-    expand_by: Annotated[int, Ge(0)] = 10
+    expand_by: Annotated[int, Ge(0), Uniform(1, 40, integer=True)] = 10
     """Units that are added to each layer then (the paper's k)."""
-    split_above: Annotated[float, Ge(0)] = 0.15
+    split_above: Annotated[float, Ge(0), Uniform(0.01, 2.0, log=True)] = 0.15
     """Distance of a unit's incoming weights from their old values above which it is split (the paper's σ)."""
 
 
@@ -65,27 +65,14 @@ class DEN(GrowingMethod):
         "From the published code; sparsity, drift penalty and the four epochs on Split Fashion-MNIST from a small "
         "search on held-out data."
     )
-    Settings = DENSettings
     settings: DENSettings
-    kept: ClassVar = {"old": "task/old", "phase": "task/phase"}
-    kept_on_cpu: ClassVar = {"selected": "task/selected"}
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.001, 0.3, log=True),
-        "method.sparsity": Uniform(1e-6, 1e-2, log=True),
-        "method.group_sparsity": Uniform(1e-4, 1e-1, log=True),
-        "method.drift_penalty": Uniform(1e-3, 1.0, log=True),
-        "method.expand_by": Uniform(1, 40, integer=True),
-        "method.split_above": Uniform(0.01, 2.0, log=True),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self.phase, self.phase_epochs = Phase.FIRST, 1
-        self.selected: dict[str, Tensor] = {}
-        """In each layer, which of the units from before the task are retrained."""
-        self.old: dict[str, Tensor] = {}
-        """The hidden units' parameters before the task."""
-        self.data: Samples | None = None
+    phase: Phase = kept("task/phase", lambda: Phase.FIRST)
+    old: dict[str, Tensor] = kept("task/old", dict)
+    """The hidden units' parameters before the task."""
+    selected: dict[str, Tensor] = kept("task/selected", dict, on_cpu=True)
+    """In each layer, which of the units from before the task are retrained."""
+    phase_epochs = 1
+    data: Samples
 
     # The phases of a task
 
@@ -128,11 +115,11 @@ class DEN(GrowingMethod):
         for name, param in self.params.items():
             self.set_param(name, param.data, param.requires_grad)
         self.phase = phase
-        self.freeze_others()
+        self.freeze()
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        self.selected, self.old, self.data = {}, {}, None
+        del self.data
 
     # What is trained
 
@@ -164,6 +151,7 @@ class DEN(GrowingMethod):
         """A gradient step, then a proximal one, which makes penalized weights exactly zero (frozen ones too, without
         effect: they are read from a constant copy)."""
         settings, rate = self.settings, optimizer.rate
+        threshold = torch.as_tensor(rate * settings.sparsity)
         weights = [self.params[link.name] for link in self.blueprint.links]
         with torch.no_grad():
             if self.phase == Phase.RETRAIN:
@@ -179,10 +167,11 @@ class DEN(GrowingMethod):
         with torch.no_grad():
             if self.phase not in (Phase.RETRAIN, Phase.SPLIT):
                 for weight in weights:
-                    weight.copy_(soft_threshold(weight, rate * settings.sparsity))
+                    # The proximal step of the absolute value: weights move towards zero by the threshold.
+                    weight.sub_(weight.clamp(-threshold, threshold))
             if self.phase == Phase.EXPAND:
                 for name, old in self.selected.items():
-                    new = [rows[len(old) :] for rows in self.incoming_weights(name)]
+                    new = [rows[len(old) :] for rows in self.incoming_weights(name).values()]
                     shrink_groups(new, rate * settings.group_sparsity)
 
     # From one phase to the next
@@ -193,13 +182,8 @@ class DEN(GrowingMethod):
         return {name: found[name] for name in self.selected}
 
     def _loss(self) -> float:
-        """Mean loss on the task's training data."""
-        assert self.data is not None
-        total, first = 0.0, self.classes[-1].start
-        with torch.no_grad():
-            for x, y in zip(self.data.x.split(PREDICT_BATCH), self.data.y.split(PREDICT_BATCH), strict=True):
-                total += float(F.cross_entropy(self.scores(x, self.tasks_learned), y - first, reduction="sum"))
-        return total / len(self.data)
+        scores = map_batches(lambda x: self.scores(x, self.tasks_learned), self.data.x, self.device)
+        return float(F.cross_entropy(scores, self.data.y.cpu() - self.classes[-1].start))
 
     def expand(self) -> None:
         """Add untrained units to every hidden layer."""
@@ -213,7 +197,7 @@ class DEN(GrowingMethod):
         """Remove the new units that the penalties have deactivated: all their incoming weights are zero."""
         for layer in self.blueprint.hidden:  # in order: a unit that is removed no longer activates the next layer's
             name, old = layer.name, self.selected[layer.name]
-            active = torch.stack([rows.flatten(1).any(1).cpu() for rows in self.incoming_weights(name)]).any(0)
+            active = torch.stack([rows.flatten(1).any(1).cpu() for rows in self.incoming_weights(name).values()]).any(0)
             active[: len(old)] = True
             self.pick_units(name, active.nonzero().flatten())
 
@@ -226,15 +210,12 @@ class DEN(GrowingMethod):
 
     def _drift(self, layer: str) -> Tensor:
         """The distance of each old unit's incoming weights from their old values."""
-        old = [self.old[link.name] for link in self.blueprint.links if link.target == layer]
-        moved = [crop(new, was) - was for new, was in zip(self.incoming_weights(layer), old, strict=True)]
+        moved = [crop(new, self.old[name]) - self.old[name] for name, new in self.incoming_weights(layer).items()]
         return torch.stack([each.square().flatten(1).sum(1) for each in moved]).sum(0).sqrt().cpu()
 
-    def layer_usage(self) -> list[LayerUsage]:
+    def connected(self, link: Link) -> Tensor:
         """Connections are the weights that are not zero."""
-        layers = super().layer_usage()
-        count = {each.name: sum(int(connections(w).sum()) for w in self.incoming_weights(each.name)) for each in layers}
-        return [replace(layer, connections=count[layer.name]) for layer in layers]
+        return connections(self.params[link.name])
 
 
 def connections(weight: Tensor) -> Tensor:
@@ -253,13 +234,6 @@ def find_units(blueprint: Blueprint, params: Params, outputs: Tensor) -> dict[st
             found[link.source] |= connected[link.name][found[link.target]].any(0)
         before, now = now, sum(int(units.sum()) for units in found.values())
     return found
-
-
-def soft_threshold(weight: Tensor, threshold: float | Tensor) -> Tensor:
-    """The proximal step of the absolute value: weights move towards zero by the threshold."""
-    if isinstance(threshold, Tensor):  # on a GPU, where it may change between replays of a recorded step
-        return weight - weight.clamp(-threshold, threshold)
-    return F.softshrink(weight, threshold)
 
 
 def shrink_groups(parts: list[Tensor], threshold: float | Tensor) -> None:

@@ -1,6 +1,5 @@
 """Deep generative replay (DGR): a generator produces samples of earlier tasks, so that none have to be kept."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -10,11 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
-from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section
 
 TEMPERATURE = 2.0
 """Of soft labels, as in van de Ven and Tolias."""
@@ -26,7 +23,7 @@ class DGRSettings(MethodSettings):
 
     generator_hidden: tuple[Annotated[int, Ge(1)], ...] = (400, 400)
     """Units in each hidden layer of the generator's encoder; its decoder has them in reverse."""
-    latent: Annotated[int, Ge(1)] = 20
+    latent: Annotated[int, Ge(1), Uniform(10, 100, integer=True)] = 20
     """Size of the code that the generator produces a sample from. The published 100 takes far longer to train."""
     soft_labels: bool = False
     """Label generated samples with the old classifier's probabilities instead of its decision."""
@@ -53,62 +50,60 @@ class DGR(DenseMethod):
         "Layers, optimizer and losses of van de Ven and Tolias 2018; a smaller code (20 numbers, not 100) and fewer "
         "steps than their 2000 a task, chosen on held-out data."
     )
-    Settings = DGRSettings
     settings: DGRSettings
-    kept: ClassVar = {"epoch": "task/epoch"}
-    search_space: ClassVar = {
+    epoch: int = kept("task/epoch", int)
+    vae: VAE = kept("generator", VAE)
+    low: Tensor = kept("low", Tensor)
+    span: Tensor = kept("span", Tensor)
+    """The first task's minimum of each feature, and the largest distance from it: they become 0 and 1."""
+    old: dict[str, Tensor] = kept("task/classifier", dict)
+    old_vae: VAE = kept("task/generator", VAE)
+    """Classifier and generator before the task; empty in the first task."""
+    noise: Tensor
+    generated: Tensor
+    replayed: Tensor
+    labels: Tensor
+    training_space: ClassVar = {
         "training.learning_rate": Uniform(0.0003, 0.003, log=True),
         "training.epochs": Uniform(2, 20, integer=True),
-        "method.latent": Uniform(10, 100, integer=True),
     }
-
-    def setup(self) -> None:
-        super().setup()
-        self.vae: VAE | None = None
-        self.low = self.span = torch.zeros(0)
-        """The first task's minimum of each feature, and the largest distance from it: they become 0 and 1."""
-        self.old: tuple[dict[str, Tensor], VAE] | None = None
-        """Classifier and generator before the task."""
-        self.noise = torch.zeros(0)
-        self.generated = self.replayed = self.labels = torch.zeros(0)
-        self.epoch = 0
 
     def begin_task(self, task: Task, data: Samples) -> None:
         settings = self.settings
-        if self.vae is None:
+        if self.tasks_learned:
+            self.old, self.old_vae = self.copy_params(), self.vae.copy()
+        else:
             self.low = data.x.amin(0)
             self.span = (data.x - self.low).amax().clamp(min=1e-6)
-            rng = generator(self.seed, "generator")
+            rng = self.rng("generator")
             self.vae = VAE.initialize(self.low.numel(), settings.generator_hidden, settings.latent, rng, self.device)
-        else:
-            self.old = (self.copy_params(), self.vae.copy())
         super().begin_task(task, data)
 
     def prepare(self, data: Samples) -> None:
         super().prepare(data)
-        parts = 1 if self.old is None else 3
+        parts = 3 if self.old else 1
         self.noise = torch.zeros(len(data), parts * self.settings.latent, device=self.device)
+        self.begin_epoch(self.epoch)  # where a task resumes, recalibration of batch norm may follow, with the last draw
 
     def parameters(self) -> list[nn.Parameter]:
-        return super().parameters() + (self.vae.parameters() if self.vae else [])
+        return super().parameters() + self.vae.parameters()
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch
-        rng = generator(self.seed, "replay", self.tasks_learned, epoch)
+        rng = self.rng("replay", self.tasks_learned, epoch)
         self.noise.copy_(torch.randn(self.noise.shape, generator=rng))
 
     def forward(self, batch: Batch) -> Tensor:
         """Scores of the new samples; those of the generated ones are kept for `loss`."""
         x = self._normalize(batch.x)
-        if self.old is None:
-            return self.blueprint.forward({**self.params, **self.uses_batch_stats}, x)
-        classifier, old_vae = self.old
+        if not self.old:
+            return self.compute(x)
         codes = self.noise.index_select(0, batch.rows)[:, : self.settings.latent]
         with torch.no_grad():
-            self.generated = old_vae.sample(codes).float()
+            self.generated = self.old_vae.sample(codes).float()
             old_x = self.generated.view_as(x)
-            self.labels = self.blueprint.forward(classifier, old_x).float()
-        output = self.blueprint.forward({**self.params, **self.uses_batch_stats}, torch.cat([x, old_x]))
+            self.labels = self.blueprint.forward(self.old, old_x).float()
+        output = self.compute(torch.cat([x, old_x]))
         self.replayed = output[len(batch.y) :]
         return output[: len(batch.y)]
 
@@ -121,11 +116,10 @@ class DGR(DenseMethod):
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Classifier plus generator; of t tasks, the new one counts 1/t and the replayed ones the rest (eq. 1)."""
-        assert self.vae is not None
         noise, latent = self.noise.index_select(0, batch.rows), self.settings.latent
         x = self._normalize(batch.x).flatten(1).clamp(0, 1)
         new = F.cross_entropy(output, self.target(batch))
-        if self.old is None:
+        if not self.old:
             return new + self.vae.loss(x, noise).mean()
         both = self.vae.loss(torch.cat([x, self.generated]), torch.cat([noise[:, latent:-latent], noise[:, -latent:]]))
         part = 1 / (self.tasks_learned + 1)
@@ -138,28 +132,3 @@ class DGR(DenseMethod):
         target = (self.labels / TEMPERATURE).softmax(1)
         given = (self.replayed / TEMPERATURE).log_softmax(1)[:, : target.shape[1]]
         return -(TEMPERATURE**2) * (target * given).sum(1).mean()
-
-    def end_task(self, task: Task) -> None:
-        super().end_task(task)
-        self.old = None
-
-    def state(self) -> dict[str, Tensor]:
-        state = super().state()
-        if self.vae is not None:
-            state |= in_section("generator", self.vae.tensors()) | {"low": self.low, "span": self.span}
-        if self.old is not None:
-            classifier, old_vae = self.old
-            state |= in_section("task/classifier", classifier) | in_section("task/generator", old_vae.tensors())
-        return state
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        params, old = self.load_section(state, "generator"), self.load_section(state, "task/classifier")
-        self.vae = VAE(params) if params else None
-        if params:
-            self.low, self.span = (state[name].to(self.device, copy=True) for name in ("low", "span"))
-        self.old = (old, VAE(self.load_section(state, "task/generator"))) if old else None
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

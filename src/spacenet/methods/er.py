@@ -7,9 +7,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.data.augmentation import CropAndFlip
-from spacenet.methods.base import Batch, Samples, Task, Uniform
+from spacenet.methods.base import Batch, Samples, Task, Uniform, kept
 from spacenet.methods.shared.exemplars import ExemplarMethod
-from spacenet.utils.seeding import generator
 
 
 class ER(ExemplarMethod):
@@ -26,19 +25,16 @@ class ER(ExemplarMethod):
         "Learning. arXiv:1902.10486, 2019"
     )
     settings_from = "The memory's size as iCaRL's; the stream's own training, with six epochs."
-    search_space: ClassVar = {
+    training_space: ClassVar = {
         "training.learning_rate": Uniform(0.01, 0.3, log=True),
         "training.epochs": Uniform(1, 20, integer=True),
     }
-    kept: ClassVar = {"epoch": "task/epoch"}
-
-    def setup(self) -> None:
-        super().setup()
-        self.old: Samples | None = None
-        self.augment: CropAndFlip | None = None
-        self.partners = torch.zeros(0, dtype=torch.long)
-        self.replayed = self.replayed_y = torch.zeros(0)
-        self.epoch = 0
+    epoch: int = kept("task/epoch", int)
+    old: Samples | None = None
+    augment: CropAndFlip | None = None
+    partners: Tensor
+    replayed: tuple[Tensor, Tensor]
+    """The scores of the old samples of a batch, and their classes."""
 
     def training_data(self, task: Task) -> Samples:
         """Only the new samples; `forward` adds those of the memory."""
@@ -50,12 +46,13 @@ class ER(ExemplarMethod):
         self.old = self.memory.samples().to(self.device) if len(self.memory) else None
         # Old samples are augmented where new ones are.
         self.augment = CropAndFlip(self.old) if self.old is not None and data.augmented else None
+        self.begin_epoch(self.epoch)  # where a task resumes, recalibration of batch norm may follow, with the last draw
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch
         if self.old is None:
             return
-        rng = generator(self.seed, "replay", self.tasks_learned, epoch)
+        rng = self.rng("replay", self.tasks_learned, epoch)
         self.partners.copy_(torch.randint(len(self.old), (len(self.partners),), generator=rng))
         if self.augment is not None:
             self.augment.draw(rng)
@@ -66,22 +63,18 @@ class ER(ExemplarMethod):
             return super().forward(batch)
         rows = self.partners.index_select(0, batch.rows)
         x = self.augment(rows) if self.augment is not None else self.old.x.index_select(0, rows)
-        output = self.blueprint.forward({**self.params, **self.uses_batch_stats}, torch.cat([batch.x, x]))
-        self.replayed, self.replayed_y = output[len(batch.y) :], self.old.y.index_select(0, rows)
+        output = self.compute(torch.cat([batch.x, x]))
+        self.replayed = output[len(batch.y) :], self.old.y.index_select(0, rows)
         return output[: len(batch.y)]
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """The mean over both halves of the batch."""
         new = F.cross_entropy(output, self.target(batch))
-        return new if self.old is None else (new + F.cross_entropy(self.replayed, self.replayed_y)) / 2
+        return new if self.old is None else (new + F.cross_entropy(*self.replayed)) / 2
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
-        return torch.randperm(len(x), generator=generator(self.seed, "memory", number))[:count]
+        return torch.randperm(len(x), generator=self.rng("memory", number))[:count]
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         self.old = self.augment = None
-
-    def resume_task(self, task: Task, data: Samples) -> None:
-        super().resume_task(task, data)
-        self.begin_epoch(self.epoch)  # recalibration of batch norm may follow, with what the last epoch drew

@@ -9,16 +9,15 @@ from annotated_types import Ge
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, mean_gradients, pad_rows, sample_subset
-from spacenet.utils.seeding import generator
+from spacenet.methods.base import Task, Uniform, kept
+from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, pad_rows, sample_subset
 
 
 @dataclass(frozen=True)
-class EWCSettings(MethodSettings):
+class EWCSettings(PenaltySettings):
     """How strongly the old weights are held."""
 
-    strength: Annotated[float, Ge(0)] = 100.0
+    strength: Annotated[float, Ge(0), Uniform(1.0, 1e6, log=True)] = 100.0
     """The paper's λ; the penalty is multiplied by half of it."""
     fisher_samples: Annotated[int, Ge(1)] = 1000
     """Samples of a task that its Fisher information is estimated on."""
@@ -38,22 +37,14 @@ class EWC(QuadraticPenalty):
         "Hsu et al. 2018 on Split MNIST and Split Fashion-MNIST (their 600, without the ½ of the paper's "
         "λ/2); elsewhere 100 of van de Ven et al. 2021."
     )
-    Settings = EWCSettings
     settings: EWCSettings
-    kept: ClassVar = {"penalty.anchor": "anchor"}
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
-        "method.strength": Uniform(1.0, 1e6, log=True),
-    }
+    factor = 0.5
+    anchor: dict[str, Tensor] = kept("anchor", dict)
+    """The mean of the parameters after each task, weighted by their importance."""
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.0001, 0.01, log=True)}
 
-    def setup(self) -> None:
-        super().setup()
-        self.penalty = Penalty(self.settings.strength / 2)
-
-    def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        for part in (self.penalty.importance, self.penalty.anchor):
-            part.update({name: pad_rows(tensor, self.params[name]) for name, tensor in part.items()})
+    def next_anchor(self) -> dict[str, Tensor]:
+        return {name: pad_rows(old, self.params[name]) for name, old in self.anchor.items()}
 
     def end_task(self, task: Task) -> None:
         self.consolidate(self.fisher(task))
@@ -61,16 +52,15 @@ class EWC(QuadraticPenalty):
 
     def fisher(self, task: Task) -> dict[str, Tensor]:
         """The diagonal of the Fisher information; labels are drawn from the model's own predictions."""
-        rng = generator(self.seed, "fisher", task.index)
+        rng = self.rng("fisher", task.index)
         x = sample_subset(task.train, self.settings.fisher_samples, rng).x
         labels = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
-        x, labels = x.to(self.device), labels.to(self.device)
-        return mean_gradients(self.blueprint, self.params, x, labels, F.cross_entropy, measure=torch.square)
+        return self.mean_gradients(x.to(self.device), labels.to(self.device), F.cross_entropy, measure=torch.square)
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
         """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F;
         its minimum does not depend on θ and is left out."""
-        importance, anchor = self.penalty.importance, self.penalty.anchor
+        importance, anchor = self.importance, self.anchor
         for name, new in fisher.items():
             param = self.params[name].detach()
             total = importance.get(name, torch.zeros_like(new)) + new

@@ -1,5 +1,6 @@
 """FeCAM: features are learned on the first task and then frozen; each class has its own mean and covariance."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Task, Uniform, map_batches
+from spacenet.methods.base import MethodSettings, Task, Uniform, kept, map_batches
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -35,7 +36,7 @@ class FeCAMSettings(MethodSettings):
 
     power: Annotated[float, Gt(0), Le(1)] = 0.5
     """Exponent that makes the distribution of features more Gaussian (Tukey's transformation)."""
-    diagonal: Annotated[float, Gt(0)] = 1.0
+    diagonal: Annotated[float, Gt(0), Uniform(1.0, 10.0, log=True)] = 1.0
     """Multiple of the mean variance that is added to each variance."""
     off_diagonal: Annotated[float, Ge(0)] = 1.0
     """Multiple of the mean covariance that is added to each covariance; at most as large as diagonal."""
@@ -61,22 +62,14 @@ class FeCAM(DenseMethod):
         "Power and shrinkage as published, norms of 1 as in the authors' code. Trained like the other dense methods: "
         "momentum, weight decay and schedule as published were worse on held-out training data."
     )
-    Settings = FeCAMSettings
     settings: FeCAMSettings
-    kept_on_cpu: ClassVar = {"means": "means", "covariances": "covariances"}
-    search_space: ClassVar = DenseMethod.search_space | {
-        "training.epochs": Uniform(1, 40, integer=True),
-        "method.diagonal": Uniform(1.0, 10.0, log=True),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self.means = torch.zeros(0)
-        """(classes, d) of the features."""
-        self.covariances = torch.zeros(0)
-        """(classes, d, d) of the transformed features."""
-        self._inverse: list[Tensor] = []
-        """The inverse correlation matrix of each class, as far as it was needed."""
+    means: Tensor = kept("means", Tensor, on_cpu=True)
+    """(classes, d) of the features."""
+    covariances: Tensor = kept("covariances", Tensor, on_cpu=True)
+    """(classes, d, d) of the transformed features."""
+    _inverse: Sequence[Tensor] = ()
+    """The inverse correlation matrix of each class, as far as it was needed."""
+    training_space: ClassVar = DenseMethod.training_space | {"training.epochs": Uniform(1, 40, integer=True)}
 
     def epochs(self, planned: int) -> int:
         return 0 if self.tasks_learned else planned
@@ -87,10 +80,9 @@ class FeCAM(DenseMethod):
     def end_task(self, task: Task) -> None:
         h = map_batches(self.features, task.train.x, self.device)
         own = [h[task.train.y.cpu() == number] for number in task.classes]
-        means = torch.stack([each.mean(0) for each in own])
-        covariances = torch.stack([torch.cov(self._transform(each).T, correction=0) for each in own])
-        self.means = torch.cat([self.means, means]) if self.tasks_learned else means
-        self.covariances = torch.cat([self.covariances, covariances]) if self.tasks_learned else covariances
+        self.means = torch.stack([*self.means, *(each.mean(0) for each in own)])
+        new = [torch.cov(self._transform(each).T, correction=0) for each in own]
+        self.covariances = torch.stack([*self.covariances, *new])
         super().end_task(task)
 
     def _transform(self, h: Tensor) -> Tensor:
@@ -103,12 +95,13 @@ class FeCAM(DenseMethod):
         away = [at - mean for mean in means]
         return -torch.stack([(d @ inverse * d).sum(1) for d, inverse in zip(away, self._inverses(), strict=True)], 1)
 
-    def _inverses(self) -> list[Tensor]:
-        settings = self.settings
+    def _inverses(self) -> Sequence[Tensor]:
         for covariance in self.covariances[len(self._inverse) :].double():
-            mixed = normalize_variances(shrink(covariance, settings.diagonal, settings.off_diagonal))
-            self._inverse.append(torch.linalg.pinv(mixed, hermitian=True).float().to(self.device))
+            mixed = normalize_variances(shrink(covariance, self.settings.diagonal, self.settings.off_diagonal))
+            inverse = torch.linalg.pinv(mixed, hermitian=True).float().to(self.device)
+            self._inverse = [*self._inverse, inverse]
         return self._inverse
 
-    def invalidate(self) -> None:
-        self._inverse = []
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self._inverse = ()

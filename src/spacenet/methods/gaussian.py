@@ -1,18 +1,14 @@
 """A few Gaussians for each class: the class statistics of spacenet-density without its network."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
-from spacenet.methods.base import Task, Uniform
-from spacenet.methods.density import discriminant
-from spacenet.methods.density.densities import ClassMemory
+from spacenet.methods.base import Task, kept
+from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
-from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
-from spacenet.utils.seeding import generator
 
 
 @dataclass(frozen=True)
@@ -27,33 +23,23 @@ class Gaussian(UntrainedMethod):
     name = "gaussian"
     reference = "van de Ven, Li, Tolias: Class-Incremental Learning with Generative Classifiers. CVPR Workshops, 2021"
     settings_from = "As in spacenet-density: searched on held-out training data."
-    Settings = GaussianSettings
     settings: GaussianSettings
-    kept_on_cpu: ClassVar = {"densities": "network"}
-    search_space: ClassVar = {
-        "method.components": Uniform(1, 4, integer=True),
-        "method.directions": Uniform(4, 40, integer=True),
-        "method.shrinkage": Uniform(0.2, 0.95),
-    }
+    densities: Densities = kept("network", on_cpu=True)
+    scores = staticmethod(scores)
 
     def setup(self) -> None:
         super().setup()
         self.densities = self.settings.build_densities(whiten=False)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
-        self.densities.add(h, y, task.classes, generator(self.seed, class_statistics.SEED, task.index))
+        self.densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
 
     def compute_params(self) -> dict[str, Tensor]:
         return self.densities.compute_params()
-
-    def scores(self, params: Params, h: Tensor) -> Tensor:
-        return discriminant.scores(params, h)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         kind = class_statistics.resolve_representation(self.settings.representation, input_shape)
         return self.densities.class_memory(kind, 0)
 
     def truncate(self, directions: int) -> Pack:
-        params = self.densities.truncate(directions).compute_params()
-        on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
-        return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
+        return self.predict_with(self.densities.truncate(directions).compute_params())

@@ -1,6 +1,7 @@
 """iCaRL: representation learning with exemplars and distillation; the nearest mean of exemplars predicts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
@@ -8,7 +9,7 @@ from annotated_types import Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import PREDICT_BATCH, Batch, Method, Samples, Task, Uniform
+from spacenet.methods.base import PREDICT_BATCH, Batch, Method, Samples, Task, Uniform, kept
 from spacenet.methods.shared.exemplars import ExemplarMethod, ExemplarSettings
 
 
@@ -30,7 +31,7 @@ def herd(features: Tensor, count: int) -> Tensor:
 class ICaRLSettings(ExemplarSettings):
     """How many old samples are kept, and how targets for old outputs are computed."""
 
-    temperature: Annotated[float, Gt(0)] = 2.0
+    temperature: Annotated[float, Gt(0), Uniform(1.0, 4.0)] = 2.0
     """Divides the old network's scores before they become targets. With 1, as published, the old network is too
     certain about samples of new classes; van de Ven and Tolias (Three scenarios for continual learning, 2018) use 2."""
 
@@ -48,21 +49,12 @@ class ICaRL(ExemplarMethod):
         "Memory, losses, momentum and weight decay as published; epochs, and the temperature that iCaRL itself does "
         "not have, from a small search on held-out data."
     )
-    Settings = ICaRLSettings
     settings: ICaRLSettings
-    kept: ClassVar = {"before": "task/before"}
-    search_space: ClassVar = Method.search_space | {
-        "training.epochs": Uniform(2, 20, integer=True),
-        "method.temperature": Uniform(1.0, 4.0),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self.before: dict[str, Tensor] = {}
-        """The network before the task; empty in the first task."""
-        self.old_outputs: Tensor | None = None
-        """Its outputs for each training sample, where inputs do not vary from epoch to epoch."""
-        self._means: Tensor | None = None
+    before: dict[str, Tensor] = kept("task/before", dict)
+    """The network before the task; empty in the first task."""
+    old_outputs: Tensor | None = None
+    """Its outputs for each training sample, where inputs do not vary from epoch to epoch."""
+    training_space: ClassVar = Method.training_space | {"training.epochs": Uniform(2, 20, integer=True)}
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if self.tasks_learned:
@@ -71,8 +63,9 @@ class ICaRL(ExemplarMethod):
 
     def prepare(self, data: Samples) -> None:
         super().prepare(data)
-        if self.before and not data.augmented:
-            self.old_outputs = torch.cat([self._compute_old_outputs(part) for part in data.x.split(PREDICT_BATCH)])
+        fixed = self.before and not data.augmented
+        parts = [self._compute_old_outputs(part) for part in data.x.split(PREDICT_BATCH)] if fixed else []
+        self.old_outputs = torch.cat(parts) if parts else None
 
     def _compute_old_outputs(self, x: Tensor) -> Tensor:
         with torch.no_grad():
@@ -94,24 +87,15 @@ class ICaRL(ExemplarMethod):
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return herd(torch.cat([self.features(part) for part in x.split(PREDICT_BATCH)]), count).cpu()
 
-    def end_task(self, task: Task) -> None:
-        super().end_task(task)
-        self.before = {}
-        self.invalidate()
-
+    @cached_property
     def means(self) -> Tensor:
         """The mean of each class's exemplar features, with norm 1."""
-        if self._means is None:
-            kept = self.memory.samples()
-            found = torch.cat([self.features(part) for part in kept.x.split(PREDICT_BATCH)])
-            classes = range(int(kept.y.max()) + 1)
-            own = [(kept.y == number).nonzero().flatten().to(self.device) for number in classes]
-            self._means = F.normalize(torch.stack([found[rows].mean(0) for rows in own]))
-        return self._means
+        samples = self.memory.samples()
+        found = torch.cat([self.features(part) for part in samples.x.split(PREDICT_BATCH)])
+        classes = range(int(samples.y.max()) + 1)
+        own = [(samples.y == number).nonzero().flatten().to(self.device) for number in classes]
+        return F.normalize(torch.stack([found[rows].mean(0) for rows in own]))
 
     def predict(self, x: Tensor) -> Tensor:
         """The negative distance to each class's mean (Algorithm 1)."""
-        return -torch.cdist(self.features(x), self.means())
-
-    def invalidate(self) -> None:
-        self.old_outputs, self._means = None, None  # means are computed with the next prediction
+        return -torch.cdist(self.features(x), self.means)

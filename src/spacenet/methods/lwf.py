@@ -1,14 +1,14 @@
 """Learning without Forgetting: on the new task's samples, old classes keep the scores that they had before."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import Batch, Method, MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -16,9 +16,9 @@ from spacenet.methods.shared.dense import DenseMethod
 class LwFSettings(MethodSettings):
     """How much the old network's scores count."""
 
-    strength: Annotated[float, Ge(0)] = 1.0
+    strength: Annotated[float, Ge(0), Uniform(0.1, 10.0, log=True)] = 1.0
     """Factor of the distillation loss (the paper's λo)."""
-    temperature: Annotated[float, Gt(0)] = 2.0
+    temperature: Annotated[float, Gt(0), Uniform(1.0, 5.0)] = 2.0
     """Divides scores before they are compared: above 1, small ones count more (the paper's T)."""
     own_softmax: bool = False
     """Compare new classes only with each other, as with one head per task, and not with old classes."""
@@ -35,18 +35,9 @@ class LwF(DenseMethod):
     strategy = "Regularization"
     reference = "Li, Hoiem: Learning without forgetting. IEEE Trans. Pattern Analysis and Machine Intelligence, 2018"
     settings_from = "Temperature as published; strength and learning rate from a small search on held-out data."
-    Settings = LwFSettings
     settings: LwFSettings
-    kept: ClassVar = {"old": "task/old"}
-    search_space: ClassVar = Method.search_space | {
-        "method.strength": Uniform(0.1, 10.0, log=True),
-        "method.temperature": Uniform(1.0, 5.0),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self.old: dict[str, Tensor] = {}
-        """The network before the task, without the task's outputs; empty in the first task."""
+    old: dict[str, Tensor] = kept("task/old", dict)
+    """The network before the task, without the task's outputs; empty in the first task."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if self.tasks_learned:
@@ -67,7 +58,3 @@ class LwF(DenseMethod):
         temperature = self.settings.temperature
         target = (old / temperature).softmax(1)
         return -(target * (new.float() / temperature).log_softmax(1)).sum(1).mean()
-
-    def end_task(self, task: Task) -> None:
-        self.old = {}
-        super().end_task(task)

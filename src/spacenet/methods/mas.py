@@ -7,17 +7,14 @@ import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
-from spacenet.methods.shared.quadratic_penalty import Penalty, QuadraticPenalty, mean_gradients, sample_subset
-from spacenet.utils.seeding import generator
+from spacenet.methods.base import Task, Uniform
+from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, sample_subset
 
 
 @dataclass(frozen=True)
-class MASSettings(MethodSettings):
+class MASSettings(PenaltySettings):
     """How strongly the old weights are held."""
 
-    strength: Annotated[float, Ge(0)] = 1.0
-    """Factor of the penalty (the paper's λ)."""
     importance_samples: Annotated[int, Ge(1)] = 1000
     """Samples of a task that the sensitivity of the outputs is measured on."""
 
@@ -36,30 +33,15 @@ class MAS(QuadraticPenalty):
         "ECCV, 2018"
     )
     settings_from = "Hsu et al. 2018; their four epochs on Split Fashion-MNIST too."
-    Settings = MASSettings
     settings: MASSettings
-    kept: ClassVar = {"penalty.anchor": "task/anchor"}
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.0001, 0.01, log=True),
-        "method.strength": Uniform(0.001, 100.0, log=True),
-    }
-
-    def setup(self) -> None:
-        super().setup()
-        self.penalty = Penalty(self.settings.strength)
-
-    def begin_task(self, task: Task, data: Samples) -> None:
-        super().begin_task(task, data)
-        self.penalty.set_anchor(self.params)
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.0001, 0.01, log=True)}
 
     def end_task(self, task: Task) -> None:
-        self.penalty.add(self.sensitivity(task))
+        self.add_importance(self.sensitivity(task))
         super().end_task(task)
 
     def sensitivity(self, task: Task) -> dict[str, Tensor]:
         """The mean absolute gradient of a sample's squared output norm."""
-        rng = generator(self.seed, "sensitivity", task.index)
+        rng = self.rng("sensitivity", task.index)
         some = sample_subset(task.train, self.settings.importance_samples, rng).to(self.device)
-        return mean_gradients(
-            self.blueprint, self.params, some.x, some.y, lambda output, _: output.square().sum(), measure=torch.abs
-        )
+        return self.mean_gradients(some.x, some.y, lambda output, _: output.square().sum(), measure=torch.abs)

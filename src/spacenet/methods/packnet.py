@@ -9,10 +9,8 @@ from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform
+from spacenet.methods.base import MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
-from spacenet.space.blueprint import Params
-from spacenet.utils.optimizers import Optimizer
 
 FREE = 255
 
@@ -21,9 +19,9 @@ FREE = 255
 class PackNetSettings(MethodSettings):
     """How much of the network a task leaves to later ones."""
 
-    prune: Annotated[float, Gt(0), Lt(1)] = 0.75
+    prune: Annotated[float, Gt(0), Lt(1), Uniform(0.4, 0.9)] = 0.75
     """Fraction of a task's weights that is pruned in every layer: those of the smallest magnitude."""
-    retrain_epochs: Annotated[float, Ge(0)] = 0.5
+    retrain_epochs: Annotated[float, Ge(0), Uniform(0.25, 1.0)] = 0.5
     """Epochs of retraining after pruning, as a fraction of the planned epochs."""
 
 
@@ -38,21 +36,16 @@ class PackNet(PerTaskBatchNorm):
     strategy = "Architectural"
     reference = "Mallya, Lazebnik: PackNet: Adding Multiple Tasks to a Single Network by Iterative Pruning. CVPR, 2018"
     settings_from = "As published; the stream's own training."
-    Settings = PackNetSettings
     settings: PackNetSettings
-    kept: ClassVar = {"owner": "owner"}
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.01, 0.3, log=True),
-        "method.prune": Uniform(0.4, 0.9),
-        "method.retrain_epochs": Uniform(0.25, 1.0),
-    }
+    owner: dict[str, Tensor] = kept("owner")
+    """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
+    planned = 0
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.01, 0.3, log=True)}
 
     def setup(self) -> None:
         super().setup()
         weights = {link.name: self.params[link.name] for link in self.inner_links()}
         self.owner = {name: torch.full_like(weight, FREE, dtype=torch.uint8) for name, weight in weights.items()}
-        """For every weight the task that it belongs to, or FREE. During a task, all free weights are its own."""
-        self.planned = 0
 
     def begin_task(self, task: Task, data: Samples) -> None:
         for link in self.inner_links():  # first, because it may raise SpaceFull
@@ -83,7 +76,7 @@ class PackNet(PerTaskBatchNorm):
             smallest = weight.flatten()[own].abs().argsort(stable=True)[: round(self.settings.prune * len(own))]
             owner.view(-1)[own[smallest]] = FREE
             self.set_param(name, weight.masked_fill_(owner == FREE, 0.0))
-        self.freeze_others()
+        self.freeze()
 
     def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
         if task == self.tasks_learned:  # all other weights are zero

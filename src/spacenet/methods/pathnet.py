@@ -1,6 +1,6 @@
 """PathNet: an evolutionary algorithm chooses the path of a task through a network of modules."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -9,11 +9,8 @@ from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, Choice, MethodSettings, Samples, Task, Uniform
-from spacenet.methods.shared.task_models import Subnetworks
-from spacenet.space.blueprint import BATCH_STATS, Blueprint, Params
-from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.seeding import generator
+from spacenet.methods.base import Batch, Choice, MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.shared.task_models import Subnetworks, cut
 
 
 @dataclass(frozen=True)
@@ -22,9 +19,9 @@ class PathNetSettings(MethodSettings):
 
     modules: Annotated[int, Ge(1), Le(255)] = 10
     """Modules that the units of a layer are divided into."""
-    active: Annotated[int, Ge(1)] = 3
+    active: Annotated[int, Ge(1), Uniform(2, 6, integer=True)] = 3
     """Largest number of modules of each layer in a path."""
-    population: Annotated[int, Ge(2)] = 8
+    population: Annotated[int, Ge(2), Choice((4, 8, 16))] = 8
     """Paths that evolve. In every epoch, each is trained on its share of the batches; then pairs are compared."""
     refine_epochs: Annotated[float, Ge(0)] = 0.25
     """Epochs after that in which the fittest path is trained alone, as a fraction of the planned epochs."""
@@ -51,39 +48,36 @@ class PathNet(Subnetworks):
         "PathNet: Evolution Channels Gradient Descent in Super Neural Networks. arXiv:1701.08734, 2017"
     )
     settings_from = "Modules as published for MNIST; population and refining chosen here; the stream's own training."
-    Settings = PathNetSettings
     settings: PathNetSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.01, 0.3, log=True),
-        "method.active": Uniform(2, 6, integer=True),
-        "method.population": Choice((4, 8, 16)),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.01, 0.3, log=True)}
     cuda_graph_safe = False  # paths differ in width
-    kept_on_cpu: ClassVar = {"population": "task/population", "best": "task/best"}
+    population: Tensor = kept("task/population", Tensor, on_cpu=True)
+    best: Tensor = kept("task/best", Tensor, on_cpu=True)
+    paths: Tensor = kept("paths", Tensor, on_cpu=True)
+    """The path of each task learned: the numbers of its modules in every hidden layer; they may repeat."""
+    turns: Sequence[dict[str, Tensor]] = ()
+    """The units of the paths that are trained in this epoch, taking turns batch by batch."""
+    fitness: Tensor
+    """For each of them, how many samples it classified correctly in this epoch, and how many it was trained on."""
+    turn, planned = 0, 0
 
     def setup(self) -> None:
         super().setup()
         self.limits = torch.tensor([min(self.settings.modules, p.size) for p in self.blueprint.hidden])[:, None]
         """The number of modules in each hidden layer: at most one per unit."""
-        self.paths: list[Tensor] = []
-        """The path of each task learned: the numbers of its modules in every hidden layer; they may repeat."""
-        self.population = torch.zeros(0)
-        self.best = torch.zeros(0)
-        self.turns: list[dict[str, Tensor]] = []
-        """The units of the paths that are trained in this epoch, taking turns batch by batch."""
-        self.turn, self.planned = 0, 0
-        self.fitness = torch.zeros(0)
-        """For each of them, how many samples it classified correctly in this epoch, and how many it was trained on."""
 
     # How paths evolve
 
     def begin_task(self, task: Task, data: Samples) -> None:
         genes = (self.settings.population, len(self.limits), self.settings.active)
-        drawn = torch.rand(*genes, generator=generator(self.seed, "paths", task.index))
+        drawn = torch.rand(*genes, generator=self.rng("paths", task.index))
         self.population = (drawn * self.limits).to(torch.uint8)
         self.best = self.population[0]
-        self._set_turns([self.best])
         super().begin_task(task, data)
+
+    def prepare(self, data: Samples) -> None:
+        super().prepare(data)
+        self._set_turns([self.best])
 
     def trainable_masks(self) -> dict[str, Tensor]:
         """What is in no earlier task's path, and the task's outputs."""
@@ -118,7 +112,7 @@ class PathNet(Subnetworks):
             return
         fitness = (self.fitness[0] / self.fitness[1].clamp(min=1)).cpu()
         self.best = self.population[fitness.argmax()].clone()
-        rng = generator(self.seed, "evolve", self.tasks_learned, epoch)
+        rng = self.rng("evolve", self.tasks_learned, epoch)
         self.population = next_generation(self.population, fitness, self.limits, rng)
         if last:  # batch norm is recalibrated for the best path
             self._set_turns([self.best])
@@ -136,8 +130,7 @@ class PathNet(Subnetworks):
     def used(self) -> dict[str, Tensor]:
         """For each inner parameter, which of its numbers are in the path of some task."""
         inside = {key: p.name for p in self.blueprint.hidden for key in p.keys()}
-        names = [*inside, *(link.name for link in self.inner_links())]
-        used = {name: torch.zeros_like(self.params[name], dtype=torch.bool) for name in names}
+        used = self.empty_masks([*inside, *(link.name for link in self.inner_links())])
         for units in map(self.units_of, self.paths):
             for key, layer in inside.items():
                 used[key][units[layer]] = True
@@ -161,39 +154,15 @@ class PathNet(Subnetworks):
         return output
 
     def end_task(self, task: Task) -> None:
+        self.paths, self.turns = torch.stack([*self.paths, self.best]), ()
         super().end_task(task)
-        self.paths.append(self.best)
-        self.turns = []
         learned, self.params = self.params, {}
         self.build()
         for name, used in self.used().items():
-            kept = torch.where(used, learned[name].data, self.params[name].data)
-            self.set_param(name, kept, learned[name].requires_grad)
+            value = torch.where(used, learned[name].data, self.params[name].data)
+            self.set_param(name, value, learned[name].requires_grad)
         for name in self.output_names():
             self.set_param(name, learned[name].data)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | ({"paths": torch.stack(self.paths)} if self.paths else {})
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self.paths = list(state["paths"].clone()) if self.tasks_learned else []
-        if self.in_task:
-            self._set_turns([self.best])
-
-
-def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
-    """These parameters with only the given units of each hidden layer."""
-    part = dict(params)
-    for link in blueprint.links:
-        for axis, end in enumerate((link.target, link.source)):
-            if end in units and link.name in part:
-                part[link.name] = part[link.name].index_select(axis, units[end])
-    for layer in blueprint.hidden:
-        for key in (*layer.keys(), layer.name + BATCH_STATS):
-            if key in part and len(part[key]):
-                part[key] = part[key].index_select(0, units[layer.name])
-    return part
 
 
 def next_generation(population: Tensor, fitness: Tensor, limits: Tensor, rng: Generator) -> Tensor:

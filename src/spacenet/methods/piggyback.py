@@ -2,24 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, copy_section
+from spacenet.methods.base import MethodSettings, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
-from spacenet.space.blueprint import CPU, Params
-from spacenet.utils.tensors import in_section, section
 
 
 @dataclass(frozen=True)
 class PiggybackSettings(MethodSettings):
     """How masks are learned."""
 
-    initial: float = 0.01
+    initial: Annotated[float, Uniform(0.006, 0.03, log=True)] = 0.01
     """The score of every weight when a task begins."""
     threshold: float = 0.005
     """Weights with a score above the threshold are used."""
@@ -45,19 +43,13 @@ class Piggyback(PerTaskBatchNorm):
         "ECCV, 2018"
     )
     settings_from = "As published except for the learning rate, which is ten times larger: better on held-out data."
-    Settings = PiggybackSettings
     settings: PiggybackSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.00003, 0.003, log=True),
-        "method.initial": Uniform(0.006, 0.03, log=True),
-    }
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.00003, 0.003, log=True)}
 
-    def setup(self) -> None:
-        super().setup()
-        self.masks: list[dict[str, Tensor]] = []
-        """The mask of each link for each task but the first, eight weights per byte, on the CPU."""
-        self.mask_scores: dict[str, nn.Parameter] = {}
-        """While a task learns its masks: a number for every weight, which is used if the number is large enough."""
+    masks: list[dict[str, Tensor]] = kept("mask", list, on_cpu=True)
+    """The mask of each link for each task, eight weights per byte; none for the first task."""
+    mask_scores: dict[str, nn.Parameter] = kept("task/scores", dict)
+    """While a task learns its masks: a number for every weight, which is used if the number is large enough."""
 
     def begin_task(self, task: Task, data: Samples) -> None:
         super().begin_task(task, data)
@@ -70,12 +62,10 @@ class Piggyback(PerTaskBatchNorm):
         return [*super().parameters(), *self.mask_scores.values()]
 
     def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
-        if task == 0:
-            return dict(params)
         if task == self.tasks_learned:
             masks = {name: self._straight_through(score) for name, score in self.mask_scores.items()}
         else:
-            masks = {name: unpack_mask(bits, params[name]) for name, bits in self.masks[task - 1].items()}
+            masks = {name: unpack_mask(bits, params[name]) for name, bits in self.masks[task].items()}
         return {**params, **{name: params[name].detach() * mask for name, mask in masks.items()}}
 
     def _straight_through(self, score: Tensor) -> Tensor:
@@ -83,23 +73,15 @@ class Piggyback(PerTaskBatchNorm):
         return (score.detach() > self.settings.threshold) + (score - score.detach())
 
     def end_task(self, task: Task) -> None:
-        if self.mask_scores:
-            on = {name: score.detach() > self.settings.threshold for name, score in self.mask_scores.items()}
-            self.masks.append({name: pack_mask(mask) for name, mask in on.items()})
-        self.mask_scores = {}
+        on = {name: score.detach() > self.settings.threshold for name, score in self.mask_scores.items()}
+        self.masks.append({name: pack_mask(mask) for name, mask in on.items()})
         super().end_task(task)
-
-    def state(self) -> dict[str, Tensor]:
-        masks = {f"mask/{task}/{name}": bits for task, own in enumerate(self.masks, 1) for name, bits in own.items()}
-        scores = {name: score.detach() for name, score in self.mask_scores.items()}
-        return super().state() | masks | in_section("task/scores", scores)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        names, scores = [link.name for link in self.inner_links()], section(state, "task/scores")
-        self.masks = [copy_section(state, f"mask/{task}", CPU) for task in range(1, self.tasks_learned)]
         # In the order of the links: an optimizer's state refers to parameters by their position.
-        self.mask_scores = {n: nn.Parameter(scores[n].to(self.device, copy=True)) for n in names if n in scores}
+        names = [link.name for link in self.inner_links() if link.name in self.mask_scores]
+        self.mask_scores = {name: nn.Parameter(self.mask_scores[name]) for name in names}
 
 
 def pack_mask(mask: Tensor) -> Tensor:

@@ -1,14 +1,14 @@
 """Progressive neural networks: a new column of units for each task, with inputs from all earlier, frozen ones."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Choice, LayerUsage, Method, MethodSettings, Samples, Task
-from spacenet.methods.shared.growing import GrowingMethod
+from spacenet.methods.base import Choice, MethodSettings, Samples, Task
+from spacenet.methods.shared.task_models import GrowingMethod
 from spacenet.space.blueprint import Link, Params
 
 
@@ -16,7 +16,7 @@ from spacenet.space.blueprint import Link, Params
 class PNNSettings(MethodSettings):
     """How much a task adds to the network."""
 
-    column: Annotated[float, Gt(0), Le(1)] = 0.2
+    column: Annotated[float, Gt(0), Le(1), Choice((0.1, 0.2, 0.5, 1.0))] = 0.2
     """Width of a task's column as a fraction of each layer's. 1 is published: a whole network for each task. With 0.2,
     five tasks together have as many units as one network of the methods that do not grow."""
 
@@ -36,9 +36,7 @@ Networks. arXiv:1606.04671, 2016"
         "The column's width is chosen so that five tasks together have one network's units (published: "
         "a whole network each); the stream's own training."
     )
-    Settings = PNNSettings
     settings: PNNSettings
-    search_space: ClassVar = Method.search_space | {"method.column": Choice((0.1, 0.2, 0.5, 1.0))}
 
     def setup(self) -> None:
         whole, share = self.blueprint, self.settings.column
@@ -54,7 +52,7 @@ Networks. arXiv:1606.04671, 2016"
     def add_outputs(self, count: int) -> None:
         super().add_outputs(count)
         for link in self.blueprint.links:
-            self.params[link.name].data[~self._connected(link)] = 0.0
+            self.params[link.name].data[~self.connected(link)] = 0.0
 
     def trainable_masks(self) -> dict[str, Tensor]:
         """The newest column."""
@@ -69,25 +67,19 @@ Networks. arXiv:1606.04671, 2016"
             return torch.full((size,), -1)
         return torch.arange(max(1, len(self.classes)) * size) // size
 
-    def _connected(self, link: Link) -> Tensor:
+    def connected(self, link: Link) -> Tensor:
         """Which connections exist, (targets, sources): none leads back to an earlier column."""
         return self._columns(link.target)[:, None] >= self._columns(link.source)
-
-    def layer_usage(self) -> list[LayerUsage]:
-        into = {layer.name: 0 for layer in super().layer_usage()}
-        for link in self.blueprint.links:
-            into[link.target] += int(self._connected(link).sum())
-        return [replace(layer, connections=into[layer.name]) for layer in super().layer_usage()]
 
     def params_to_save(self) -> dict[str, Tensor]:
         """Of the weights only what is connected."""
         whole = super().params_to_save()
-        return whole | {link.name: whole[link.name][self._connected(link)] for link in self.blueprint.links}
+        return whole | {link.name: whole[link.name][self.connected(link)] for link in self.blueprint.links}
 
     def load_params(self, params: Params) -> None:
         whole = dict(params)
         for link in self.blueprint.links:
-            connected = self._connected(link)
+            connected = self.connected(link)
             whole[link.name] = torch.zeros(*connected.shape, *link.kernel)
             whole[link.name][connected] = params[link.name].cpu()
         super().load_params(whole)

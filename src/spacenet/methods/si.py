@@ -1,22 +1,9 @@
 """Synaptic Intelligence: weights that contributed most to the decrease of the loss stay near their old values."""
 
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
-from annotated_types import Ge, Gt
-
-from spacenet.methods.base import MethodSettings, Uniform
-from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty, Penalty
-
-
-@dataclass(frozen=True)
-class SISettings(MethodSettings):
-    """How strongly the old weights are held."""
-
-    strength: Annotated[float, Ge(0)] = 1.0
-    """Factor of the penalty (the paper's c)."""
-    damping: Annotated[float, Gt(0)] = 0.1
-    """Added to the squared change of a weight, so that the importance of one that hardly changed stays finite (ξ)."""
+from spacenet.methods.base import Uniform
+from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty
 
 
 class SI(PathIntegralPenalty):
@@ -30,14 +17,8 @@ class SI(PathIntegralPenalty):
     strategy = "Regularization"
     reference = "Zenke, Poole, Ganguli: Continual learning through synaptic intelligence. ICML, 2017"
     settings_from = "Hsu et al. 2018 on Split MNIST and Split Fashion-MNIST; elsewhere van de Ven et al. 2021."
-    Settings = SISettings
-    settings: SISettings
     search_space: ClassVar = {
         "training.learning_rate": Uniform(0.0001, 0.01, log=True),
         "method.strength": Uniform(0.1, 1e4, log=True),
         "method.damping": Uniform(0.001, 1.0, log=True),
     }
-
-    def setup(self) -> None:
-        super().setup()
-        self.penalty, self.damping = Penalty(self.settings.strength), self.settings.damping

@@ -1,22 +1,21 @@
 """Streaming LDA: a mean for each class, and one covariance matrix that all classes share and update."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Task, Uniform
+from spacenet.methods.base import Params, Task, Uniform, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
-from spacenet.space.blueprint import Params
 
 
 @dataclass(frozen=True)
 class SLDASettings(UntrainedSettings):
     """What classes are described on, and how far their covariance is shrunk."""
 
-    shrinkage: Annotated[float, Gt(0), Le(1)] = 1e-4
+    shrinkage: Annotated[float, Gt(0), Le(1), Uniform(1e-5, 0.9, log=True)] = 1e-4
     """How far the covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
 
@@ -29,25 +28,19 @@ class SLDA(UntrainedMethod):
         "Hayes, Kanan: Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis. CVPR Workshops, 2020"
     )
     settings_from = "As published; on held-out training data others were no better, on edges as on inputs."
-    Settings = SLDASettings
     settings: SLDASettings
-    kept_on_cpu: ClassVar = {name: f"network/{name}" for name in ("samples", "means", "covariance")}
-    search_space: ClassVar = {"method.shrinkage": Uniform(1e-5, 0.9, log=True)}
-
-    def setup(self) -> None:
-        super().setup()
-        self.samples = 0
-        self.means = torch.zeros(0)
-        """(classes, d)"""
-        self.covariance = torch.zeros(0)
-        """(d, d), of all samples seen, around the mean of each sample's class."""
+    samples: int = kept("network/samples", int)
+    means: Tensor = kept("network/means", Tensor, on_cpu=True)
+    """(classes, d)"""
+    covariance: Tensor = kept("network/covariance", Tensor, on_cpu=True)
+    """(d, d), of all samples seen, around the mean of each sample's class."""
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         means = torch.stack([h[y == number].mean(0) for number in task.classes])
         around = h - means[y - task.classes.start]
         covariance = around.T @ around / len(h)
         before, self.samples = self.samples, self.samples + len(h)
-        self.means = torch.cat([self.means, means]) if before else means
+        self.means = torch.stack([*self.means, *means])
         self.covariance = torch.lerp(self.covariance, covariance, len(h) / self.samples) if before else covariance
 
     def compute_params(self) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ different tasks are comparable, those of old classes never change by a bit, and 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
@@ -15,16 +16,13 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Task, Uniform, map_batches
-from spacenet.methods.density import discriminant
-from spacenet.methods.density.densities import ClassMemory, Densities
+from spacenet.methods.base import Params, Task, Uniform, kept, map_batches
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.space.blueprint import Params
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
-from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import check_sections, in_section, section
 
 
@@ -53,9 +51,10 @@ class SpaceNetDensity(AdaptiveMethod):
     name = "spacenet-density"
     reference = "SpaceNet and, for densities on frozen features, Goswami et al.: FeCAM. NeurIPS, 2023"
     settings_from = "Searched on held-out training data."
-    Settings = DensitySettings
     settings: DensitySettings
-    kept_on_cpu: ClassVar = {"densities": "density", "first_units": "view"}
+    densities: Densities = kept("density", on_cpu=True)
+    first_units: dict[str, Tensor] = kept("view", dict, on_cpu=True)
+    """The parameters of the network's units after the first task, where features are used."""
     search_space: ClassVar = {
         "method.shrinkage": Uniform(0.2, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
@@ -65,50 +64,41 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = self.settings.build_densities(whiten=self._uses_features())
-        self.first_units: dict[str, Tensor] = {}
-        """The parameters of the network's units after the first task, where features are used."""
-        self._first_pack: Pack | None = None
-
-    def _uses_features(self) -> bool:
         kind = self.settings.representation
-        return kind == "features" or (kind == "auto" and self.blueprint.convolves)
+        self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
+        self.densities = self.settings.build_densities(whiten=self.uses_features)
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         self._representation(shape)
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
-        """What class statistics are computed on, for samples of this shape."""
-        kind: Representation = "features" if self._uses_features() else self.settings.representation
+        kind: Representation = "features" if self.uses_features else self.settings.representation
         return class_statistics.resolve_representation(kind, shape)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        if self._uses_features() and not self.first_units:
+        if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
         h = map_batches(self.represent, task.train.x, self.device)
-        rng = generator(self.seed, class_statistics.SEED, task.index)
+        rng = self.rng(class_statistics.SEED, task.index)
         self.densities.add(h, task.train.y.cpu(), task.classes, rng)
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that class statistics are computed on, (n, d)."""
-        with torch.no_grad():
-            return self._represent(self._first_params(), x)
+        return self._represent(self._first_params, x)
 
     def _represent(self, first_params: Params, x: Tensor) -> Tensor:
-        if self._uses_features():
-            return class_statistics.extract_features(self.blueprint, self.blueprint.forward, first_params, x)
+        if self.uses_features:
+            return class_statistics.extract_features(self.blueprint, first_params, x)
         return class_statistics.FIXED[self._representation(tuple(x.shape[1:]))](x)
 
+    @cached_property
     def _first_params(self) -> Params:
         """The parameters of the network after the first task, where features are used."""
-        if not self.first_units:
-            return {}
-        if self._first_pack is None:
-            self._first_pack = pack(as_of(self.ledger, 1, self.first_units), self.device)
-        return self._first_pack.params
+        return pack(as_of(self.ledger, 1, self.first_units), self.device).params if self.first_units else {}
 
+    @cached_property
     def predictor(self) -> Pack:
         return self._predict_with(self.densities)
 
@@ -116,19 +106,18 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        """The network combined with these class densities."""
-        network, settings = self.pack(), self.settings
+        network, settings = self.pack, self.settings
         tasks = self.classes[: self.tasks_learned]
         uses_network = settings.network_weight > 0
         params = in_section("network", network.params) if uses_network else {}
-        params |= in_section("view", self._first_params())
+        params |= in_section("view", self._first_params)
         params |= in_section("density", {name: t.to(self.device) for name, t in densities.compute_params().items()})
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if self.first_units else {}, x)
-            fit = discriminant.scores(section(params, "density"), h)
-            scores = network.forward(section(params, "network"), x) if uses_network else None
-            return discriminant.combine(fit, scores, tasks, settings.sharpness, settings.network_weight)
+            fit = scores(section(params, "density"), h)
+            logits = network.forward(section(params, "network"), x) if uses_network else None
+            return combine(fit, logits, tasks, settings.sharpness, settings.network_weight)
 
         return Pack(forward, params)
 
@@ -136,14 +125,10 @@ class SpaceNetDensity(AdaptiveMethod):
         units = sum(tensor.nbytes for tensor in self.first_units.values())
         return self.densities.class_memory(self._representation(input_shape), units)
 
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        self._first_pack = None
-
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        check_sections(extra, "density", *(["view"] if self._uses_features() else []))
+        check_sections(extra, "density", *(["view"] if self.uses_features else []))
         first_params: Params = {}
-        if self._uses_features():
+        if self.uses_features:
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
             first_params = pack(as_of(self.ledger, 1, units)).params

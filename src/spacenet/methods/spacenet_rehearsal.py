@@ -3,18 +3,17 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.methods.base import Samples, Task
+from spacenet.methods.base import Samples, Task, kept
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
-from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
+from spacenet.utils.tensors import check_finite, check_shapes, section
 
 BOUNDS = "the bounds of inputs"
 
@@ -37,9 +36,12 @@ class SpaceNetRehearsal(AdaptiveMethod):
 
     name = "spacenet-rehearsal"
     strategy = "Rehearsal"
-    Settings = RehearsalSettings
     settings: RehearsalSettings
-    kept_on_cpu: ClassVar = {"densities": "density"}
+    densities: Densities = kept("density", on_cpu=True)
+    low: Tensor = kept("low", Tensor, on_cpu=True)
+    span: Tensor = kept("span", Tensor, on_cpu=True)
+    """The minimum of each input in the first task, and the largest distance from it. Generated samples are clipped to
+    these bounds: noise on a constant background would make it easy to tell them from real samples."""
     keeps_classifiers = True
 
     @property
@@ -50,14 +52,11 @@ class SpaceNetRehearsal(AdaptiveMethod):
         super().setup()
         size = self.settings.replay_components, self.settings.replay_directions
         self.densities = Densities(*size, shrinkage=1.0, whiten=False)  # no shrinkage affects the drawn samples
-        self.low = self.span = torch.zeros(0)
-        """The minimum of each input in the first task, and the largest distance from it. Generated samples are clipped
-        to these bounds: noise on a constant background would make it easy to tell them from real samples."""
 
     def training_data(self, task: Task) -> Samples:
         if self.settings.replay == "samples" or not self.tasks_learned:
             return super().training_data(task)
-        rng, each = generator(self.seed, "replay", task.index), len(task.train) // len(task.classes)
+        rng, each = self.rng("replay", task.index), len(task.train) // len(task.classes)
         drawn = self.densities.sample(each, rng).clamp(self.low, self.low + self.span)
         drawn = drawn.view(-1, *task.train.x.shape[1:])
         numbers = torch.arange(len(self.densities)).repeat_interleave(each)
@@ -68,14 +67,11 @@ class SpaceNetRehearsal(AdaptiveMethod):
         if self.settings.replay == "samples":
             self.memory.keep(task)
             return
-        x, rng = task.train.x.flatten(1).cpu(), generator(self.seed, SEED, task.index)
+        x, rng = task.train.x.flatten(1).cpu(), self.rng(SEED, task.index)
         if not len(self.densities):
             self.low = x.amin(0)
             self.span = (x - self.low).amax()
         self.densities.add(x, task.train.y.cpu(), task.classes, rng)
-
-    def state(self) -> dict[str, Tensor]:
-        return super().state() | ({"low": self.low, "span": self.span} if len(self.densities) else {})
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
@@ -85,12 +81,6 @@ class SpaceNetRehearsal(AdaptiveMethod):
         bounds = {name: tensor for name, tensor in extra.items() if "/" not in name}
         check_shapes(bounds, {"low": (inputs,), "span": ()}, BOUNDS)
         check_finite(bounds, {"low": -math.inf, "span": 0.0}, BOUNDS)
-        statistics = section(extra, "density")
-        self.densities.check(statistics, sum(map(len, self.classes)), inputs)
-        own = bounds.keys() | in_section("density", statistics).keys()
-        super().check_extra({name: tensor for name, tensor in extra.items() if name not in own}, input_shape)
-
-    def load_state(self, state: Mapping[str, Tensor]) -> None:
-        super().load_state(state)
-        if len(self.densities):
-            self.low, self.span = state["low"].clone(), state["span"].clone()
+        self.densities.check(section(extra, "density"), sum(map(len, self.classes)), inputs)
+        rest = {name: t for name, t in extra.items() if name not in bounds and not name.startswith("density/")}
+        super().check_extra(rest, input_shape)

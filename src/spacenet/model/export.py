@@ -165,8 +165,8 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
         raise DataError("the model has not learned anything yet, there is nothing to export")
     facts = {"classes": model.classes, "input_shape": model.input_shape, "tasks": len(model.tasks)}
     metadata = {name: json.dumps(value) for name, value in {**facts, "spacenet": __version__}.items()}
-    packed = model.method.pack()
-    network = PackedNetwork(model.method.predictor(), model.normalization, model.columns())
+    packed = model.method.pack
+    network = PackedNetwork(model.method.predictor, model.normalization, model.columns())
     try:
         with atomic_write(path) as beside, _quiet():
             samples = torch.zeros(2, *model.input_shape)  # with one, torch would assume that there is always one

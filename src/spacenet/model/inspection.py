@@ -164,7 +164,7 @@ def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
     dense = sum(size(link.target) * size(link.source) * math.prod(link.kernel) for link in links)
     dense += sum(values.numel() for values in ledger.units.values())
     per_connection = (file_bytes - model.method.extra_bytes()) / max(1, connections)
-    packed = sum(value.nbytes for value in model.method.predictor().params.values())
+    packed = sum(value.nbytes for value in model.method.predictor.params.values())
     return FileSizes(file_bytes, per_connection, packed, model.method.bytes_kept(), FLOAT_BYTES * dense)
 
 

@@ -2,8 +2,7 @@
 
 import torch
 
-from spacenet.methods.density.densities import Densities
-from spacenet.methods.density.discriminant import scores
+from spacenet.methods.density.densities import Densities, scores
 from tests.methods.density.support import SHRINKAGE, rng, some
 
 

@@ -5,12 +5,15 @@ import math
 import torch
 from torch.distributions import MultivariateNormal
 
-from spacenet.methods.density.discriminant import compute_params, scores
-from spacenet.methods.density.scaling import Scaling
+from spacenet.methods.density.densities import Densities, Scaling, scores
 from spacenet.methods.density.statistics import ClassStatistics
 from tests.methods.density.support import SHRINKAGE, rng, some
 
 AS_IS = Scaling(torch.zeros(6), torch.ones(()))
+
+
+def compute_params(classes: ClassStatistics, scaling: Scaling, shrinkage: float) -> dict[str, torch.Tensor]:
+    return Densities(1, 6, shrinkage, whiten=False, scaling=scaling, classes=classes).compute_params()
 
 
 def test_the_score_is_the_logarithm_of_the_mixed_density() -> None:

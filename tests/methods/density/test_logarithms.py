@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from spacenet.methods.density.discriminant import log_sum
+from spacenet.methods.density.densities import log_sum
 
 
 def test_it_is_the_logarithm_of_the_sum_wherever_the_largest_stands() -> None:

@@ -77,8 +77,8 @@ def test_outputs_of_a_task_still_being_learned_stay_as_they_are() -> None:
 def test_without_balance_the_network_answers_as_it_is() -> None:
     assert Balance("none").apply(PLAIN, WEIGHTS, TASKS) is PLAIN
     method = learned("none")
-    assert method.predictor().params.keys() == method.pack().params.keys()
-    assert torch.equal(method.predict(samples()), method.pack()(samples()))
+    assert method.predictor.params.keys() == method.pack.params.keys()
+    assert torch.equal(method.predict(samples()), method.pack(samples()))
     assert method.extra_state() == {}
 
 
@@ -97,7 +97,7 @@ def test_training_is_the_same_and_order_within_a_task_stays(kind: Kind) -> None:
 
 def test_after_balancing_all_tasks_have_the_same_length_of_weights() -> None:
     method = learned("weights")
-    held, scale = method.ledger.connections["hidden2-output"], method.predictor().params[SCALE]
+    held, scale = method.ledger.connections["hidden2-output"], method.predictor.params[SCALE]
     squares = torch.zeros(6).index_add(0, held.target.long(), held.value.square())
     length = (squares.sqrt() * scale).view(3, 2).mean(1)
     assert length.tolist() == pytest.approx([float(squares.sqrt().mean())] * 3)
@@ -106,7 +106,7 @@ def test_after_balancing_all_tasks_have_the_same_length_of_weights() -> None:
 
 def test_what_is_noted_is_of_the_tasks_own_samples_right_after_it() -> None:
     method, task = learned("logits", 2), small_stream()[1]
-    right = method.pack()(task.train.x).gather(1, task.train.y[:, None])
+    right = method.pack(task.train.x).gather(1, task.train.y[:, None])
     assert float(method.balance.mean[1]) == pytest.approx(float(right.mean()))
     assert float(method.balance.std[1]) == pytest.approx(float(right.std(correction=0)))
     first = learned("logits", 1).balance

@@ -5,7 +5,7 @@ import torch
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
-from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
+from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
 from spacenet.methods.shared.sparse import AdaptiveSettings
 from spacenet.methods.spacenet import SpaceNet
 from tests.methods.support import copy_state, learn, small_stream
@@ -70,7 +70,7 @@ def test_a_checkpoint_holds_them() -> None:
 
 
 def test_a_seed_gives_the_same_outputs() -> None:
-    made = [RotatedHead(3, 2, torch.Generator().manual_seed(5), torch.device("cpu")) for _ in range(2)]
+    made = [make_rotated_head(3, 2, torch.Generator().manual_seed(5), torch.device("cpu")) for _ in range(2)]
     assert torch.equal(made[0].weight, made[1].weight)
     assert made[0](torch.ones(1, 3)).shape == (1, 6)
 

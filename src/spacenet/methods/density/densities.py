@@ -1,15 +1,69 @@
-"""The statistics of all classes seen so far. Those of a class never change."""
+"""The statistics of all classes seen so far, on features in a common scale; the log-densities of all classes with one
+large matrix product; and their combination with the network's scores. The statistics of a class never change."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
 
-from spacenet.methods.density import discriminant
-from spacenet.methods.density.scaling import Scaling
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
-from spacenet.utils.tensors import check_sections, in_section, section
+from spacenet.space.blueprint import Params
+from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
+
+SCALE = "the features' scale"
+RIDGE = 0.1
+"""Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """(h - mean) · factor. The factor is one number, or a matrix that makes the classes' mean covariance about 1."""
+
+    mean: Tensor  # (d,)
+    factor: Tensor  # () or (d, d)
+
+    @classmethod
+    def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
+        """Determine the scale from features (n, d) and labels y of the first task's samples."""
+        means, squares, products = [], torch.zeros(()), torch.zeros(())
+        for number in y.unique():
+            own = h[y == number]
+            means.append(own.mean(0))
+            own -= means[-1]
+            squares = squares + torch.linalg.vector_norm(own).square()
+            products = products + own.T @ own if whiten else products
+        mean, variance = torch.stack(means).mean(0), squares / h.numel()
+        if not variance > 0:
+            return cls(mean, torch.ones(()))
+        if not whiten:
+            return cls(mean, variance.rsqrt())
+        covariance = (products / len(h)).double()
+        covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
+        values, vectors = torch.linalg.eigh(covariance)
+        return cls(mean, (vectors / values.sqrt() @ vectors.T).float())
+
+    def unscale(self, z: Tensor) -> Tensor:
+        """The inverse of `scale`."""
+        return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
+
+    def fold_into(self, weight: Tensor) -> Tensor:
+        """Weights for unscaled features that equal these, (…, d), for scaled ones, except for the mean. In 64 bits."""
+        factor = self.factor.double()
+        return weight.double() @ factor.T if factor.dim() else weight.double() * factor
+
+    def scale(self, h: Tensor) -> Tensor:
+        """Features in the common scale."""
+        centered = h - self.mean
+        return centered @ self.factor if self.factor.dim() else centered.mul_(self.factor)
+
+    @staticmethod
+    def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
+        """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""
+        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # a single number if nothing varied
+        check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, SCALE)
+        check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, SCALE)
 
 
 @dataclass(frozen=True)
@@ -28,14 +82,17 @@ class ClassMemory:
     """For all classes, with the scaling and whatever else the representation needs."""
 
 
+@dataclass
 class Densities:
     """Class statistics on features in a common scale."""
 
-    def __init__(self, components: int, directions: int, shrinkage: float, *, whiten: bool) -> None:
-        self.components, self.directions, self.shrinkage, self.whiten = components, directions, shrinkage, whiten
-        self.scaling: Scaling | None = None
-        self.classes: ClassStatistics | None = None
-        """The statistics of all classes, stacked."""
+    components: int
+    directions: int
+    shrinkage: float
+    whiten: bool = field(kw_only=True)
+    scaling: Scaling | None = None
+    classes: ClassStatistics | None = None
+    """The statistics of all classes, stacked."""
 
     def __len__(self) -> int:
         return 0 if self.classes is None else len(self.classes.weight)
@@ -50,31 +107,44 @@ class Densities:
 
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""
-        fewer = Densities(self.components, min(directions, self.directions), self.shrinkage, whiten=self.whiten)
-        fewer.scaling = self.scaling
-        fewer.classes = None if self.classes is None else self.classes.truncate(directions)
-        return fewer
+        classes = None if self.classes is None else self.classes.truncate(directions)
+        return replace(self, directions=min(directions, self.directions), classes=classes)
 
     def sample(self, each: int, rng: Generator) -> Tensor:
         """Draw features of `each` samples per class, one class after the other: (classes · each, d)."""
-        assert self.scaling is not None, "there are no classes yet"
-        assert self.classes is not None
-        return self.scaling.unscale(torch.cat([one.sample(each, rng) for one in self.classes.split()]))
+        scaling, classes = self._fitted()
+        return scaling.unscale(torch.cat([one.sample(each, rng) for one in classes.split()]))
 
     def compute_params(self) -> dict[str, Tensor]:
-        """What `discriminant.scores` computes with."""
+        """What `scores` computes with.
+
+        Each covariance C is shrunk to (1 - s) C + s 1. Along a direction of C, its inverse differs from 1/s by
+        1/s - 1/((1 - s) · variance + s). Directions are scaled to the root of half of that. Then half the squared
+        distance of a sample z from the mean m is |z - m|²/2s minus the squared projections of z - m on the directions.
+        |z|²/2s is the same for all Gaussians and left out. The rest is linear in z except for the squares, and z is
+        linear in the features.
+        """
+        (scaling, classes), shrinkage = self._fitted(), self.shrinkage
+        mixed = (1 - shrinkage) * classes.variance.double() + shrinkage
+        mean = classes.mean.double() / shrinkage
+        direction = classes.direction.double() * (1 / shrinkage - 1 / mixed).div(2).sqrt()[..., None]
+        constant = classes.weight - (mixed / shrinkage).log().sum(-1) / 2 - (mean * classes.mean).sum(-1) / 2
+        seen = (direction @ classes.mean.double()[..., None])[..., 0]
+        weight = scaling.fold_into(torch.cat([mean[..., None, :], direction], -2))
+        bias = torch.cat([constant[..., None], -seen], -1) - weight @ scaling.mean.double()
+        return {"weight": weight.flatten(0, 2).float(), "bias": bias.float()}
+
+    def _fitted(self) -> tuple[Scaling, ClassStatistics]:
         assert self.scaling is not None, "there are no classes yet"
         assert self.classes is not None
-        return discriminant.compute_params(self.classes, self.scaling, self.shrinkage)
+        return self.scaling, self.classes
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that is kept, by name."""
         if self.scaling is None or self.classes is None:
             return {}
-        return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
+        return in_section("scaling", vars(self.scaling)) | in_section("classes", self.classes.tensors())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
         self.scaling = Scaling(**section(tensors, "scaling")) if tensors else None
         self.classes = ClassStatistics(**section(tensors, "classes")) if tensors else None
 
@@ -91,3 +161,40 @@ class Densities:
         dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
         floats = count_floats(self.components, self.directions, dimensions)
         return ClassMemory(representation, dimensions, self.components, self.directions, floats, size + extra_bytes)
+
+
+def scores(params: Params, h: Tensor) -> Tensor:
+    """The log-density of each class at features (n, d), up to a constant that all classes share: (n, classes)."""
+    bias = params["bias"]  # (classes, Gaussians, 1 + directions)
+    found = torch.addmm(bias.flatten(), h, params["weight"].T).view(-1, *bias.shape)
+    return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
+
+
+def combine(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpness: float, weight: float) -> Tensor:
+    """Log-probabilities, (n, classes), up to a constant per sample: densities decide between tasks, both within a task.
+
+    fit        log-densities of the classes at the inputs
+    network    the network's scores; None if they are not used
+    tasks      the classes of each task
+    sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
+    weight     factor of the network's scores within a task
+    """
+    fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
+    if network is None:
+        return fit
+    if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
+        here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
+        return _combine_tasks(here, scores, weight).flatten(1)
+    columns = [slice(classes.start, classes.stop) for classes in tasks]
+    return torch.cat([_combine_tasks(fit[:, own], network[:, own], weight) for own in columns], 1)
+
+
+def _combine_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
+    """The task's log-probability plus that of each class within it; classes are the last dimension."""
+    return log_sum(fit) + torch.log_softmax(torch.add(fit, network, alpha=weight), -1)
+
+
+def log_sum(logarithms: Tensor) -> Tensor:
+    """torch.logsumexp over the last dimension, with keepdim. The first element must not be minus infinity.
+    Uses a few operations that other runtimes compute without overflow too."""
+    return (logarithms - torch.log_softmax(logarithms, -1))[..., :1]

@@ -83,7 +83,6 @@ def _strength(across: Tensor, down: Tensor, inverse: Tensor, cosines: Tensor, si
 
 
 def _sum_cells(field: Tensor, matrices: Matrices) -> Tensor:
-    """Sum over the cells."""
     return _multiply_rows(_multiply_columns(field, matrices.below), matrices.beside)
 
 

@@ -37,8 +37,9 @@ class ClassStatistics:
         member = find_clusters(z, components, rng)
         parts = [_gaussian(z[member == number], directions, rng) for number in range(int(member.max()) + 1)]
         weight = (member.bincount(minlength=components).to(z.dtype) / len(z)).log()
-        parts += [_empty_gaussian(z.shape[1], directions)] * (components - len(parts))
-        return cls(weight, *(torch.stack(part) for part in zip(*parts, strict=True)))
+        missing = components - len(parts)  # these Gaussians have no samples
+        stacked = [torch.stack(part) for part in zip(*parts, strict=True)]
+        return cls(weight, *(torch.cat([each, each.new_zeros(missing, *each.shape[1:])]) for each in stacked))
 
     @classmethod
     def concat(cls, classes: "ClassStatistics | None", new: Sequence["ClassStatistics"]) -> "ClassStatistics":
@@ -62,7 +63,6 @@ class ClassStatistics:
         return ClassStatistics(self.weight, self.mean, *fewer, rest)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Everything that is kept, by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @staticmethod
@@ -96,10 +96,6 @@ def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tenso
         variance[:found], direction[:found] = _leading_directions(centered, found, rng)
     rest = ((total - variance.sum()) / max(1, dimensions - found)).clamp_min(0.0)
     return mean, variance, direction, rest
-
-
-def _empty_gaussian(dimensions: int, directions: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return torch.zeros(dimensions), torch.zeros(directions), torch.zeros(directions, dimensions), torch.zeros(())
 
 
 def _leading_directions(centered: Tensor, count: int, rng: Generator) -> tuple[Tensor, Tensor]:

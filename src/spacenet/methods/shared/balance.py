@@ -68,7 +68,6 @@ class Balance:
         return {"mean": self.mean, "std": self.std} if len(self.mean) else {}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
         none = torch.zeros(0)
         self.mean, self.std = tensors.get("mean", none).clone(), tensors.get("std", none).clone()
 

@@ -3,18 +3,20 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
-from spacenet.methods.density.scaling import pool_roots
-from spacenet.space.blueprint import Blueprint, Forward, Params
+from spacenet.space.blueprint import Blueprint, Params
+from spacenet.space.pack import Pack
 
 Representation = Literal["auto", "inputs", "edges", "features"]
 SEED = "summaries"
@@ -27,11 +29,11 @@ LAYERS, GRID = 2, 2
 class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
-    components: Annotated[int, Ge(1)] = 2
+    components: Annotated[int, Ge(1), Uniform(1, 4, integer=True)] = 2
     """Gaussians per class."""
-    directions: Annotated[int, Ge(1)] = 19
+    directions: Annotated[int, Ge(1), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
-    shrinkage: Annotated[float, Gt(0), Le(1)] = 0.7
+    shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.2, 0.95)] = 0.7
     """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
 
     def build_densities(self, *, whiten: bool) -> Densities:
@@ -53,7 +55,7 @@ FIXED: dict[str, Callable[[Tensor], Tensor]] = {"inputs": lambda x: x.flatten(1)
 """Representations that are not learned."""
 
 
-def extract_features(blueprint: Blueprint, forward: Forward, params: Params, x: Tensor) -> Tensor:
+def extract_features(blueprint: Blueprint, params: Params, x: Tensor) -> Tensor:
     """The inputs of the network's last links, concatenated: (n, d)."""
     chosen = [link.name for link in blueprint.links[-LAYERS:]]
     entering: dict[str, Tensor] = {}
@@ -62,8 +64,15 @@ def extract_features(blueprint: Blueprint, forward: Forward, params: Params, x: 
         if link in chosen:
             entering[link] = pool_roots(h, GRID)
 
-    forward(params, x, hook)
+    blueprint.forward(params, x, hook)
     return torch.cat([entering[name] for name in chosen], 1)
+
+
+def pool_roots(h: Tensor, grid: int) -> Tensor:
+    """Features of one layer: feature maps averaged on a coarse grid, and square roots, which are closer to Gaussian."""
+    if h.dim() == 4:
+        h = F.adaptive_avg_pool2d(h, grid)
+    return h.flatten(1).clamp_min(0.0).sqrt()
 
 
 @dataclass(frozen=True)
@@ -79,10 +88,7 @@ class UntrainedMethod(Method):
 
     strategy = "Statistical"
     settings: UntrainedSettings
-
-    def setup(self) -> None:
-        super().setup()
-        self._params: dict[str, Tensor] | None = None
+    training_space: ClassVar = {}
 
     @abstractmethod
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
@@ -111,13 +117,19 @@ class UntrainedMethod(Method):
 
     def end_task(self, task: Task) -> None:
         self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
-        self.invalidate()
         super().end_task(task)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        """Everything that is needed to predict."""
+        return self.predict_with(self.compute_params())
+
+    def predict_with(self, params: Params) -> Pack:
+        on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
+        return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
+
     def predict(self, x: Tensor) -> Tensor:
-        if self._params is None:
-            self._params = {name: tensor.to(self.device) for name, tensor in self.compute_params().items()}
-        return self.scores(self._params, self.represent(x))
+        return self.predictor(x)
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that classes are described on, (n, d)."""
@@ -125,6 +137,3 @@ class UntrainedMethod(Method):
 
     def layer_usage(self) -> list[LayerUsage]:
         return []
-
-    def invalidate(self) -> None:
-        self._params = None

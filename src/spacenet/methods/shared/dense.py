@@ -5,9 +5,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task, copy_section
-from spacenet.space.blueprint import BATCH_STATS, Params
-from spacenet.utils.seeding import generator
+from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task
+from spacenet.space.blueprint import BATCH_STATS, Hook, Link, Params
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
@@ -27,7 +26,7 @@ class DenseMethod(Method):
 
     def build(self) -> None:
         """Create a new network without outputs: weights Glorot-uniform, biases zero."""
-        rng = generator(self.seed, "init", self.tasks_learned)
+        rng = self.rng("init", self.tasks_learned)
         size = {layer.name: layer.size for layer in self.blueprint.layers}
         for link in self.blueprint.links:
             sources, targets = size[link.source], size[link.target]
@@ -61,31 +60,35 @@ class DenseMethod(Method):
 
     def add_outputs(self, count: int) -> None:
         """Add untrained outputs. The scores of the existing ones do not change."""
-        output, rng = self.blueprint.output, generator(self.seed, "outputs", self.tasks_learned)
-        for link in self.blueprint.links:
-            if link.target == output.name:
-                old = self.params[link.name].data.cpu()
-                new = link.initial((count, old.shape[1]), old.shape[1], count, rng)
-                self.set_param(link.name, torch.cat([old, new]))
-        for key in output.keys():
-            self.set_param(key, torch.cat([self.params[key].data.cpu(), torch.zeros(count)]))
+        self.add_units(self.blueprint.output.name, count, "outputs")
 
     def add_units(self, layer: str, count: int, purpose: str) -> None:
-        """Widen a hidden layer by untrained units. Seed, task and purpose determine the random numbers. Their outgoing
-        weights are untrained too; a method that must keep other units unaffected sets them to zero."""
-        rng = generator(self.seed, purpose, self.tasks_learned)
+        """Widen a layer by untrained units. Seed, task and purpose determine the random numbers. Their outgoing weights
+        are untrained too; a method that must keep other units unaffected sets them to zero."""
+        rng = self.rng(purpose, self.tasks_learned)
         for link in self.blueprint.links:
-            for axis, end in ((0, link.target), (1, link.source)):
+            for axis, end in enumerate((link.target, link.source)):
                 if end == layer:
                     old = self.params[link.name].data.cpu()
-                    shape = [count if number == axis else size for number, size in enumerate(old.shape[:2])]
-                    sources, targets = old.shape[1] + count * axis, old.shape[0] + count * (1 - axis)
-                    new = link.initial((shape[0], shape[1]), sources, targets, rng)
+                    shape, size = list(old.shape[:2]), list(old.shape[:2])
+                    shape[axis] = count
+                    # A task's outputs are initialized like a layer of their own.
+                    size[axis] = count if layer == self.blueprint.output.name else size[axis] + count
+                    new = link.initial(tuple(shape), size[1], size[0], rng)
                     self.set_param(link.name, torch.cat([old, new], axis))
-        for each in self.blueprint.layers:
-            for key, value in each.keys().items() if each.name == layer else ():
+        for key, (owner, value) in self.blueprint.unit_values().items():
+            if owner.name == layer:
                 new = torch.full((count,), value.initial)
                 self.set_param(key, torch.cat([self.params[key].data.cpu(), new]), value.trained)
+
+    def incoming_weights(self, layer: str) -> dict[str, Tensor]:
+        """The weights that lead into a layer, by link."""
+        return {link.name: self.params[link.name].data for link in self.blueprint.links if link.target == layer}
+
+    def param_names(self, layer: str) -> list[str]:
+        """The names of all parameters of a layer's units: their own, and their incoming weights."""
+        keys = [key for key, (owner, _) in self.blueprint.unit_values().items() if owner.name == layer]
+        return [*keys, *self.incoming_weights(layer)]
 
     def parameters(self) -> list[nn.Parameter]:
         return [param for param in self.params.values() if param.requires_grad]
@@ -93,8 +96,15 @@ class DenseMethod(Method):
     def statistics(self) -> list[Tensor]:
         return [param.data for param in self.params.values() if not param.requires_grad]
 
+    def training_params(self) -> Params:
+        """What the network computes with in training."""
+        return self.params
+
+    def compute(self, x: Tensor, hook: Hook | None = None) -> Tensor:
+        return self.blueprint.forward({**self.training_params(), **self.uses_batch_stats}, x, hook)
+
     def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.params, **self.uses_batch_stats}, batch.x)
+        return self.compute(batch.x)
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
@@ -108,17 +118,19 @@ class DenseMethod(Method):
         return found[self.blueprint.classifier.name].flatten(1)
 
     def copy_params(self) -> dict[str, Tensor]:
-        """A copy of the network's parameters as they are now."""
         return {name: param.detach().clone() for name, param in self.params.items()}
 
     def layer_usage(self) -> list[LayerUsage]:
         layers = []
         for layer in self.blueprint.layers[1:]:
-            into = [self.params[link.name] for link in self.blueprint.links if link.target == layer.name]
-            units = into[0].shape[0]
-            connections = sum(weight.shape[0] * weight.shape[1] for weight in into)
+            into = [self.connected(link) for link in self.blueprint.links if link.target == layer.name]
+            units, connections = len(into[0]), sum(int(each.sum()) for each in into)
             layers.append(LayerUsage(layer.name, units, used=units, reserved=0, unused=0, connections=connections))
         return layers
+
+    def connected(self, link: Link) -> Tensor:
+        """Which connections of a link exist, (targets, sources)."""
+        return torch.ones(self.params[link.name].shape[:2], dtype=torch.bool)
 
     def state(self) -> dict[str, Tensor]:
         return super().state() | in_section(PARAMS, self.params_to_save())
@@ -135,7 +147,3 @@ class DenseMethod(Method):
         """Restore what `params_to_save` returned. The order of `self.params` stays."""
         for name, old in self.params.items():
             self.set_param(name, params[name].clone(), old.requires_grad)
-
-    def load_section(self, state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-        """Copies of the tensors whose names begin with `prefix/`, on the method's device."""
-        return copy_section(state, prefix, self.device)

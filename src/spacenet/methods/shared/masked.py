@@ -1,6 +1,8 @@
 """A dense network of which each task may change only a part."""
 
 from abc import abstractmethod
+from collections.abc import Iterable
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -13,30 +15,25 @@ from spacenet.space.blueprint import BATCH_STATS, Params
 class Masked(DenseMethod):
     """Frozen numbers are read from a constant copy, so neither momentum nor weight decay can change them."""
 
-    def setup(self) -> None:
-        super().setup()
-        self.trainable: Params = {}
-        """For each parameter that is partly frozen a mask, True where it is trainable."""
-        self.frozen: Params = {}
-        """The values of these parameters when they were frozen."""
+    trainable: Params = MappingProxyType({})
+    """For each parameter that is partly frozen a mask, True where it is trainable."""
+    frozen: Params = MappingProxyType({})
+    """The values of these parameters when they were frozen."""
 
     @abstractmethod
     def trainable_masks(self) -> Params:
-        """What the task may change: for each parameter that is partly frozen a mask, True where it is trainable."""
+        """What the task may change: for each parameter that is partly frozen a mask, True where it is trainable. One
+        without a mask is trainable as a whole."""
 
     def prepare(self, data: Samples) -> None:
         super().prepare(data)
-        self.freeze_others()
+        self.freeze()
 
-    def freeze_others(self) -> None:
-        """Freeze what the task may not change."""
-        self.freeze_except(self.trainable_masks())
-
-    def freeze_except(self, trainable: Params) -> None:
-        """Freeze every number whose mask is False, by parameter; a parameter without a mask is trainable as a whole.
-        Batch norm uses the batch's statistics where a unit's shift or bias is trainable, the stored ones elsewhere."""
-        self.trainable = {name: mask.to(self.device) for name, mask in trainable.items()}
-        self.frozen = {name: self.params[name].detach().clone() for name in trainable}
+    def freeze(self) -> None:
+        """Freeze what the task may not change. Batch norm uses the batch's statistics where a unit's shift or bias is
+        trainable, the stored ones elsewhere."""
+        self.trainable = {name: mask.to(self.device) for name, mask in self.trainable_masks().items()}
+        self.frozen = {name: self.params[name].detach().clone() for name in self.trainable}
         for layer in self.blueprint.layers:
             keys = layer.keys()
             trained = [key for key, value in keys.items() if value.trained and key in self.trainable]
@@ -45,31 +42,32 @@ class Masked(DenseMethod):
 
     def unfreeze(self) -> None:
         """Write the effective values into the parameters and make all of them trainable."""
-        with torch.no_grad():
-            for name, param in self.params.items():
-                param.copy_(self.effective_param(name))
+        for name, param in self.params.items():
+            param.data.copy_(self.effective_param(name).detach())
         self.trainable, self.frozen = {}, {}
 
     def output_names(self) -> list[str]:
-        """The names of the output layer's parameters."""
-        output = self.blueprint.output
-        return [*(link.name for link in self.blueprint.links if link.target == output.name), *output.keys()]
+        return self.param_names(self.blueprint.output.name)
+
+    def empty_masks(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """A mask for each of these parameters, False everywhere."""
+        return {name: torch.zeros_like(self.params[name], dtype=torch.bool) for name in names}
 
     def task_output_masks(self) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: of the outputs, those of the current task are trainable."""
-        masks = {name: torch.zeros_like(self.params[name], dtype=torch.bool) for name in self.output_names()}
+        """Masks of the outputs: those of the current task are trainable."""
+        masks = self.empty_masks(self.output_names())
         for mask in masks.values():
             mask[self.classes[-1].start :] = True
         return masks
 
     def unit_masks(self, units: Params) -> dict[str, Tensor]:
-        """Masks for `freeze_except`: all parameters of these units of each layer, with their incoming weights."""
+        """Masks in which all parameters of these units of each layer are trainable, with their incoming weights."""
         masks = {key: units[layer.name] for layer in self.blueprint.layers[1:] for key in layer.keys()}
         links = {link.name: units[link.target].view(-1, 1, *(1 for _ in link.kernel)) for link in self.blueprint.links}
         return masks | links
 
     def effective_params(self) -> dict[str, Tensor]:
-        """What the network computes with: the parameters, and the frozen values where they are frozen."""
+        """The parameters, and the frozen values where they are frozen."""
         return {name: self.effective_param(name) for name in self.params}
 
     def effective_param(self, name: str) -> Tensor:
@@ -79,8 +77,8 @@ class Masked(DenseMethod):
             return param
         return torch.where(self.trainable[name], param, self.frozen[name])
 
-    def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.effective_params(), **self.uses_batch_stats}, batch.x)
+    def training_params(self) -> Params:
+        return self.effective_params()
 
     def end_task(self, task: Task) -> None:
         self.unfreeze()
@@ -92,3 +90,33 @@ class Masked(DenseMethod):
     def load_params(self, params: Params) -> None:
         super().load_params(params)
         self.trainable, self.frozen = {}, {}
+
+
+class ConsolidatedOutputs(Masked):
+    """CWR+'s output layer: each task trains output weights of its own from zero (the paper's tw), which are then added
+    to the frozen ones of earlier tasks (its cw)."""
+
+    def add_outputs(self, count: int) -> None:
+        super().add_outputs(count)
+        for name in self.output_names():
+            self.params[name].data[-count:] = 0.0
+
+    def trainable_masks(self) -> dict[str, Tensor]:
+        return self.task_output_masks()
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The scores of the task's own classes: others do not take part in its training."""
+        return super().forward(batch)[:, self.classes[-1].start :]
+
+    def target(self, batch: Batch) -> Tensor:
+        return batch.y - self.classes[-1].start
+
+    def end_task(self, task: Task) -> None:
+        super().end_task(task)
+        for name in self.output_names():
+            subtract_mean(self.params[name].data[task.classes.start :])
+
+
+def subtract_mean(weights: Tensor) -> None:
+    """cw = tw − avg(tw), in place: makes tasks comparable whose weights grew to different sizes."""
+    weights -= weights.mean()

@@ -10,7 +10,6 @@ import math
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
 
@@ -33,16 +32,11 @@ def rotate_targets(target: Tensor, classes: int) -> Tensor:
     return torch.cat([target + turns * classes for turns in range(ORIENTATIONS)])
 
 
-class RotatedHead(nn.Module):
+def make_rotated_head(sources: int, classes: int, rng: Generator, device: torch.device) -> nn.Linear:
     """Outputs for the rotated images of a task's classes, on the last hidden layer. Dense, because temporary."""
-
-    def __init__(self, sources: int, classes: int, rng: Generator, device: torch.device) -> None:
-        super().__init__()
-        # The Glorot bound of the whole layer, upright outputs included.
-        bound = math.sqrt(6 / (sources + ORIENTATIONS * classes))
-        weight = torch.empty((ORIENTATIONS - 1) * classes, sources).uniform_(-bound, bound, generator=rng)
-        self.weight = nn.Parameter(weight.to(device))
-        self.bias = nn.Parameter(torch.zeros(len(weight), device=device))
-
-    def forward(self, h: Tensor) -> Tensor:
-        return F.linear(h, self.weight, self.bias)
+    head: nn.Linear = nn.utils.skip_init(nn.Linear, sources, (ORIENTATIONS - 1) * classes)
+    # The Glorot bound of the whole layer, upright outputs included.
+    bound = math.sqrt(6 / (sources + ORIENTATIONS * classes))
+    nn.init.uniform_(head.weight, -bound, bound, generator=rng)
+    nn.init.zeros_(head.bias)
+    return head.to(device)

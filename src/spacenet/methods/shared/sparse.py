@@ -7,6 +7,7 @@ commit → reserve → pack.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
@@ -14,21 +15,12 @@ from annotated_types import Ge, Le, Lt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from spacenet.config.ranges import Choice, Uniform
+from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import (
-    Batch,
-    Choice,
-    LayerUsage,
-    Method,
-    MethodSettings,
-    Samples,
-    Stream,
-    Task,
-    Uniform,
-    map_batches,
-)
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared.balance import Balance, Kind
-from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
+from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.cut import Units
@@ -37,8 +29,6 @@ from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Pack, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
-from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.seeding import generator
 from spacenet.utils.tensors import in_section, section
 
 MAX_GROWTH = 1000
@@ -68,9 +58,9 @@ class SparseSettings(MethodSettings):
     """Connections of the first task, if different."""
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
-    phantom_classes: Annotated[int, Ge(0)] = 8
+    phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] = 8
     """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
-    label_smoothing: Annotated[float, Ge(0), Lt(1)] = 0.0
+    label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
     """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
     balance: Kind = "none"
     """Make the classifiers of different tasks comparable in prediction: by the norm of their weights, or by logits, the
@@ -92,14 +82,16 @@ class SparseMethod(Method):
     """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
-    Settings = SparseSettings
     settings: SparseSettings
-    search_space: ClassVar = {
-        "training.learning_rate": Uniform(0.002, 0.2, log=True),
-        "method.phantom_classes": Uniform(0, 20, integer=True),
-        "method.label_smoothing": Choice((0.0, 0.1, 0.2)),
-    }
-    kept_on_cpu: ClassVar = {"ledger": "network", "balance": "balance"}
+    training_space: ClassVar = {"training.learning_rate": Uniform(0.002, 0.2, log=True)}
+    ledger: Ledger = kept("network", on_cpu=True)
+    balance: Balance = kept(BALANCE, on_cpu=True)
+    workspace: Workspace | None = None
+    rotated_head: nn.Linear | None = None
+    precomputed: Params
+    first_output: int
+    saved_task: dict[str, Tensor] = kept("task", dict, on_cpu=True)
+    """What `load_state` found of an unfinished task, for `resume_task`."""
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -126,14 +118,6 @@ class SparseMethod(Method):
             settings.first_connections or self.task_budget.connections,
         )
         self.balance = Balance(settings.balance)
-        self.workspace: Workspace | None = None
-        self.rotated_head: RotatedHead | None = None
-        self.precomputed: Mapping[str, Tensor] = {}
-        self.first_output = 0
-        self._saved_task: Mapping[str, Tensor] = {}
-        """What `load_state` found of an unfinished task, for `resume_task`."""
-        self._pack: Pack | None = None
-        self._predictor: Pack | None = None
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task with this number of classes requires; by default, a task in an empty network is the first."""
@@ -144,7 +128,7 @@ class SparseMethod(Method):
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
         task, unused_first = self.tasks_learned, self.settings.unused_first
-        rng = generator(self.seed, "forecast", task)
+        rng = self.rng("forecast", task)
         return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
@@ -194,7 +178,7 @@ class SparseMethod(Method):
         return self._allocate(task, budget)
 
     def _allocate(self, task: Task, budget: ResolvedBudget) -> tuple[Units, dict[str, Connections]]:
-        rng = generator(self.seed, "allocate", task.index)
+        rng = self.rng("allocate", task.index)
         selection = select(self.ledger, budget, torch.tensor(task.classes), rng, self.settings.unused_first)
         return selection, allocate(self.ledger, budget, selection, task.index, rng)
 
@@ -218,12 +202,11 @@ class SparseMethod(Method):
         self.first_output = int(outputs[0])
         if self._rotates(task):
             check_rotatable(tuple(data.x.shape[1:]))
-            rng = generator(self.seed, "rotations", task.index)
+            rng = self.rng("rotations", task.index)
             sources = workspace.sizes[self.blueprint.classifier.source]
-            self.rotated_head = RotatedHead(sources, len(outputs), rng, self.device)
+            self.rotated_head = make_rotated_head(sources, len(outputs), rng, self.device)
 
     def active_workspace(self) -> Workspace:
-        """The workspace of the task that is being learned."""
         assert self.workspace is not None, "no task is being learned"
         return self.workspace
 
@@ -266,40 +249,28 @@ class SparseMethod(Method):
         budget = self.budget(len(task.classes), first=task.index == 0)
         reserve(self.ledger, task.index, workspace.selection, importance, budget.reserved)
         self.workspace, self.rotated_head, self.precomputed = None, None, {}
-        self.invalidate()
         super().end_task(task)
         if self.settings.balance == "logits":
             first, stop = task.classes.start, task.classes.stop
-            scores = map_batches(self.pack(), task.train.x, self.device)[:, first:stop]
+            scores = map_batches(self.pack, task.train.x, self.device)[:, first:stop]
             self.balance.record(scores, task.train.y.cpu() - first)
 
-    def invalidate(self) -> None:
-        """Pack the network anew before the next prediction, because the ledger has changed."""
-        self._pack, self._predictor = None, None
-
+    @cached_property
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
-        if self._pack is None:
-            self._pack = pack(self.ledger, self.device)
-        return self._pack
+        return pack(self.ledger, self.device)
 
-    def use_pack(self, network: Pack) -> None:
-        """Predict with this form of the network until it changes."""
-        self._pack, self._predictor = network, None
-
+    @cached_property
     def predictor(self) -> Pack:
         """Everything that is needed to predict."""
-        network = self.pack()
-        classifier = network.params[self.blueprint.classifier.name]
-        return self.balance.apply(network, classifier, self.classes[: self.tasks_learned])
+        classifier = self.pack.params[self.blueprint.classifier.name]
+        return self.balance.apply(self.pack, classifier, self.classes[: self.tasks_learned])
 
     def predict(self, x: Tensor) -> Tensor:
-        if self._predictor is None:
-            self._predictor = self.predictor()
-        return self._predictor(x)
+        return self.predictor(x)
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
-        packed, sources = self.pack(), {link.name: link.source for link in self.blueprint.links}
+        packed, sources = self.pack, {link.name: link.source for link in self.blueprint.links}
         found: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
@@ -323,20 +294,17 @@ class SparseMethod(Method):
         return layers
 
     def state(self) -> dict[str, Tensor]:
-        saved = self._saved_task
-        if self.workspace:
-            head = in_section(HEAD, self.rotated_head.state_dict()) if self.rotated_head else {}
-            saved = self.workspace.state(self.tasks_learned) | head
-        return super().state() | in_section("task", saved)
+        current = self.workspace.state(self.tasks_learned) if self.workspace else {}
+        head = in_section(HEAD, self.rotated_head.state_dict()) if self.rotated_head else {}
+        return super().state() | in_section("task", current | head)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        self._saved_task = section(state, "task")
         self.workspace, self.rotated_head, self.precomputed = None, None, {}
 
     def resume_task(self, task: Task, data: Samples) -> None:
         super().resume_task(task, data)
-        saved, self._saved_task = self._saved_task, {}
+        saved, self.saved_task = self.saved_task, {}
         self.open_workspace(Workspace.reopen(self.ledger, saved, **self._workspace_options(task, data)), task, data)
         if self.rotated_head is not None:
             self.rotated_head.load_state_dict(section(saved, HEAD))
@@ -351,16 +319,14 @@ class SparseMethod(Method):
 class AdaptiveSettings(SparseSettings):
     """How much of the network a task may use, and how many of its connections are rewired."""
 
-    rewire_fraction: Annotated[float, Ge(0), Le(1)] = 0.2
+    rewire_fraction: Annotated[float, Ge(0), Le(1), Uniform(0.1, 0.7)] = 0.2
     """Fraction of the task's connections that is dropped and grown elsewhere after each epoch (the paper's r)."""
 
 
 class AdaptiveMethod(SparseMethod):
     """Adaptive sparse training: after every epoch but a task's last, connections move to more important places."""
 
-    Settings = AdaptiveSettings
     settings: AdaptiveSettings
-    search_space: ClassVar = SparseMethod.search_space | {"method.rewire_fraction": Uniform(0.1, 0.7)}
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
         if not last:

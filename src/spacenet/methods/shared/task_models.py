@@ -1,14 +1,14 @@
-"""One model per task within one network, and prediction when the task of an input is unknown."""
+"""One model per task within one network, which may grow, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from spacenet.methods.base import Batch, Task
+from spacenet.methods.base import Batch, Task, kept
 from spacenet.methods.shared.masked import Masked
-from spacenet.space.blueprint import Layer, Link, Params
+from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
 
 
 class TaskModels(Masked):
@@ -18,8 +18,8 @@ class TaskModels(Masked):
     def task_params(self, task: int) -> dict[str, Tensor]:
         """The parameters of the task's own model, with the task's own outputs only."""
 
-    def forward(self, batch: Batch) -> Tensor:
-        return self.blueprint.forward({**self.task_params(self.tasks_learned), **self.uses_batch_stats}, batch.x)
+    def training_params(self) -> Params:
+        return self.task_params(self.tasks_learned)
 
     def target(self, batch: Batch) -> Tensor:
         return batch.y - self.classes[-1].start
@@ -54,19 +54,13 @@ class PerTaskBatchNorm(Subnetworks):
     """Every task uses all units, with the biases of the first task and batch norm of its own: with that of another
     task, a feature map that was inactive there would be magnified some hundred times."""
 
-    kept: ClassVar = {"norms": "network/norms"}
-
-    def setup(self) -> None:
-        super().setup()
-        self.norms: list[dict[str, Tensor]] = []
-        """The batch norm of each task learned."""
+    norms: list[dict[str, Tensor]] = kept("network/norms", list)
+    """The batch norm of each task learned."""
 
     def trainable_masks(self) -> dict[str, Tensor]:
         """The task's outputs and batch norm and, in the first task, the biases."""
         layers = [layer for layer in self.blueprint.hidden if self.tasks_learned and not _norm_keys(layer)]
-        biases = [key for layer in layers for key in layer.keys()]
-        frozen = {key: torch.zeros_like(self.params[key], dtype=torch.bool) for key in biases}
-        return frozen | self.task_output_masks()
+        return self.empty_masks(key for layer in layers for key in layer.keys()) | self.task_output_masks()
 
     def task_params(self, task: int) -> dict[str, Tensor]:
         return super().task_params(task) | (self.norms[task] if task < self.tasks_learned else {})
@@ -77,7 +71,79 @@ class PerTaskBatchNorm(Subnetworks):
         self.norms.append({key: self.params[key].detach().clone() for key in names})
 
 
+def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
+    """These parameters with only the given units of some hidden layers."""
+    part = dict(params)
+    for link in blueprint.links:
+        for axis, end in enumerate((link.target, link.source)):
+            if end in units and link.name in part:
+                part[link.name] = part[link.name].index_select(axis, units[end])
+    for layer in blueprint.hidden:
+        for key in (*layer.keys(), layer.name + BATCH_STATS) if layer.name in units else ():
+            if key in part and len(part[key]):
+                part[key] = part[key].index_select(0, units[layer.name])
+    return part
+
+
 def _norm_keys(layer: Layer) -> list[str]:
     """The names of a layer's batch norm parameters, if it has any."""
     keys = layer.keys()
     return [] if all(value.trained for value in keys.values()) else list(keys)
+
+
+class GrowingMethod(TaskModels):
+    """New units are appended to those of earlier tasks, so a task's model is the first part of every layer."""
+
+    widths: dict[str, Tensor] = kept("widths", on_cpu=True)
+    """For each hidden layer, the number of units in the model of each task learned."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
+
+    def width(self, layer: str) -> int:
+        return len(next(iter(self.incoming_weights(layer).values())))
+
+    def pick_units(self, layer: str, which: Tensor) -> None:
+        """Reduce a hidden layer to these units, by number; one that is listed twice is copied with all its weights."""
+        for name, param in cut(self.blueprint, self.params, {layer: which.to(self.device)}).items():
+            self.set_param(name, param.data, self.params[name].requires_grad)
+
+    def split_units(self, which: Params, old: Params) -> None:
+        """Duplicate these units: the original gets its old parameters back, the copy keeps the new ones. The task's own
+        units and outputs read the copy, the units of older tasks the original."""
+        copies = {name: self.width(name) for name in which}
+        for name, units in which.items():
+            self.pick_units(name, torch.cat([torch.arange(copies[name]), units]))
+        shared = {name: int(widths[-1]) for name, widths in self.widths.items()}
+        shared[self.blueprint.output.name] = self.classes[-1].start
+        for link in self.blueprint.links:
+            if link.source in which:
+                weight = self.params[link.name].data
+                weight[: shared[link.target], copies[link.source] :] = 0.0
+                weight[shared[link.target] :, which[link.source]] = 0.0
+        for layer, units in which.items():
+            for name in self.param_names(layer):
+                param = self.params[name].data
+                param[units] = 0.0  # its weights from newer units
+                crop(param, old[name])[units] = old[name][units]
+
+    def task_params(self, task: int) -> dict[str, Tensor]:
+        """The task's units and those of earlier tasks, with the task's own outputs."""
+        classes, last = self.classes[task], task == self.tasks_learned
+        part = {name: slice(self.width(name) if last else widths[task]) for name, widths in self.widths.items()}
+        part |= {self.blueprint.input.name: slice(None), self.blueprint.output.name: slice(classes.start, classes.stop)}
+        params = self.effective_params()
+        units = {key: params[key][part[layer.name]] for layer in self.blueprint.layers for key in layer.keys()}
+        links = {link.name: params[link.name][part[link.target], part[link.source]] for link in self.blueprint.links}
+        return units | links
+
+    def end_task(self, task: Task) -> None:
+        for name, widths in self.widths.items():
+            self.widths[name] = F.pad(widths, (0, 1), value=self.width(name))
+        super().end_task(task)
+
+
+def crop(param: Tensor, like: Tensor) -> Tensor:
+    """The first part of a parameter in every dimension, of the shape of another: what existed before it grew."""
+    return param[tuple(map(slice, like.shape))]

@@ -5,6 +5,7 @@ Kingma, Welling: Auto-Encoding Variational Bayes. ICLR, 2014.
 
 from collections.abc import Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 import torch
 from torch import Generator, Tensor, nn
@@ -19,8 +20,11 @@ class VAE:
     """Two multilayer perceptrons: the encoder outputs the latent code's mean and log-variance, the decoder the sample.
     Samples are flat; their features lie between 0 and 1 and count as probabilities. Noise is always an argument."""
 
-    def __init__(self, params: Params) -> None:
-        """From what `initialize` or `tensors` returned, in any order."""
+    def __init__(self, params: Params = MappingProxyType({})) -> None:
+        self.load(params)
+
+    def load(self, params: Params) -> None:
+        """Restore what `tensors` returned, in any order."""
         self.layers = len(params) // 4
         layers = [f"{part}{number}" for part in (ENCODER, DECODER) for number in range(1, self.layers + 1)]
         names = [f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")]
@@ -48,7 +52,6 @@ class VAE:
         return list(self.params.values())
 
     def copy(self) -> "VAE":
-        """An independent copy."""
         return VAE({name: tensor.clone() for name, tensor in self.tensors().items()})
 
     def loss(self, x: Tensor, noise: Tensor) -> Tensor:
