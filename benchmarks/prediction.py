@@ -75,12 +75,12 @@ def learned(config: RunConfig) -> Model:
 def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[object, ...]]) -> Model:
     """The model that a method has learned from a stream."""
     settings = replace(config.model, preprocessing=stream.resolved_preprocessing)
-    return Model.from_method(settings, stream.input_shape, method, stream.normalization, tasks, {})
+    return Model(settings, stream.input_shape, stream.normalization, list(tasks), {}, method)
 
 
 def as_dense(model: Model) -> Model:
     """The same model that predicts with its whole network."""
-    dense = replace(model, _method=model.build(learned=model.method))
+    dense = replace(model, method=model.build(learned=model.method))
     ledger = dense.method.ledger
     units = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
     dense.method.use_pack(Pack(ledger.blueprint.forward, cut(ledger, units), units))

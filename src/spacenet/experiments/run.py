@@ -274,9 +274,7 @@ class Run:
             self.config.model, training=training, preprocessing=self.stream.resolved_preprocessing
         )
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
-        return Model.from_method(
-            config, self.stream.input_shape, self.method, self.stream.normalization, tasks, measured
-        )
+        return Model(config, self.stream.input_shape, self.stream.normalization, tasks, measured, self.method)
 
     def _call(self, event: Callable[[Callback], None]) -> None:
         for callback in self.callbacks:

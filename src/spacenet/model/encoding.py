@@ -9,11 +9,13 @@ When a file is read everything is checked: it may be damaged or malicious.
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from spacenet import __version__
 from spacenet.config.model import ModelConfig
@@ -24,7 +26,7 @@ from spacenet.methods.base import NETWORK, PROGRESS
 from spacenet.model.model import Label, Model, model_method
 from spacenet.nets import build_net
 from spacenet.space.blueprint import Blueprint, Link
-from spacenet.space.cut import marks, numbers, sizes, upstream
+from spacenet.space.cut import packed_units, sizes
 from spacenet.space.ledger import FREE, Connections, Ledger
 
 FORMAT = 2
@@ -99,9 +101,8 @@ def decode(text: str, arrays: Arrays) -> Model:
         _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
         normalization = _normalization(header, arrays)
         blueprint = build_net(config.net, header.input_shape)
-        _check_arrays(blueprint, arrays, sum(map(len, header.tasks)))
         tasks = [tuple(task) for task in header.tasks]
-        ledger = _read_ledger(blueprint, arrays, len(tasks))
+        ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
         _check_packed(ledger)
         model = Model(config, header.input_shape, normalization, tasks, header.metrics)
         _load_state(model, ledger, arrays)
@@ -144,59 +145,45 @@ def _header(text: str) -> Header:
     return header
 
 
-def _check_arrays(blueprint: Blueprint, arrays: Arrays, outputs: int) -> None:
-    """All arrays must be there with the right type and shape, before anything is made of that size."""
-    lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: outputs}
-    expected: dict[str, tuple[Any, tuple[int, ...]]] = {}
-    for layer in blueprint.hidden:  # it may have grown
-        lengths[layer.name] = max(layer.size, _length(arrays, f"state/{layer.name}"))
-        expected[f"state/{layer.name}"] = np.int16, (lengths[layer.name],)
+def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int, outputs: int) -> Ledger:
+    """The ledger that the file holds. Nothing is made before an array of its size was found in the file."""
+    left = {name: array for name, array in arrays.items() if not name.startswith(EXTRA) and name not in (MEAN, STD)}
+
+    def take(name: str, kind: Any, *shape: int | None) -> Array:
+        array = left.pop(name, np.empty(0, object))
+        fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        _expect(array.dtype == kind and fits, f"{name} is missing or of the wrong size")
+        return array
+
+    state = {}
     for layer in blueprint.layers:
-        expected |= {f"units/{key}": (np.float32, (lengths[layer.name],)) for key in layer.keys()}
-    for link in blueprint.links:
-        name = f"links/{link.name}"
-        count = _length(arrays, f"{name}/source")
-        expected[f"{name}/source"] = source_type(lengths[link.source]), (count,)
-        expected[f"{name}/value"] = np.float32, (count, *link.kernel)
-        expected[f"{name}/rows"] = np.uint32, (_length(arrays, f"{name}/rows"), 3)
-    for name, (kind, shape) in expected.items():
-        array = arrays.get(name)
-        right = array is not None and array.dtype == kind and array.shape == shape
-        _expect(right, f"{name} is missing or of the wrong size")
-    unknown = {name for name in arrays if not name.startswith(EXTRA)} - {*expected, MEAN, STD}
-    _expect(not unknown, f"unknown content ({', '.join(sorted(unknown)[:3])})")
-
-
-def _length(arrays: Arrays, name: str) -> int:
-    return len(arrays[name]) if name in arrays and arrays[name].ndim else 0
-
-
-def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int) -> Ledger:
-    """The ledger that the file holds, checking what a ledger must never hold."""
+        name, size = layer.name, outputs if layer is blueprint.output else layer.size
+        if layer not in blueprint.hidden:
+            state[name] = torch.full((size,), FREE, dtype=torch.int16)
+            continue
+        held = take(f"state/{name}", np.int16, None)
+        _expect(len(held) >= size, f"state/{name} is missing or of the wrong size")  # more where it has grown
+        _expect(bool(((held >= FREE) & (held < tasks)).all()), f"{name} is reserved by a task that does not exist")
+        state[name] = torch.from_numpy(held)
+    units = {}
+    for key, (layer, value) in blueprint.unit_values().items():
+        values = take(f"units/{key}", np.float32, len(state[layer.name]))
+        possible = bool((np.isfinite(values) & (values >= value.least)).all())
+        _expect(possible, f"{key} has values that are not possible")
+        units[key] = torch.from_numpy(values)
+    connections = {link.name: _read_link(link, state, take, tasks) for link in blueprint.links}
+    _expect(not left, f"unknown content ({', '.join(sorted(left)[:3])})")
     ledger = Ledger(blueprint)
-    for layer in blueprint.layers:
-        name = layer.name
-        state = arrays.get(f"state/{name}")
-        if state is not None:
-            possible = bool(((state >= FREE) & (state < tasks)).all())
-            _expect(possible, f"{name} is reserved by a task that does not exist")
-            ledger.state[name] = torch.from_numpy(state)
-        elif name == blueprint.output.name:
-            ledger.grow(name, len(arrays[f"units/{name}.bias"]))
-        for key, kind in layer.keys().items():
-            values = arrays[f"units/{key}"]
-            possible = bool((np.isfinite(values) & (values >= kind.least)).all())
-            _expect(possible, f"{key} has values that are not possible")
-            ledger.units[key] = torch.from_numpy(values)
-    for link in blueprint.links:
-        ledger.connections[link.name] = _connections(link, ledger, arrays, tasks)
+    ledger.state, ledger.units, ledger.connections = state, units, connections
     return ledger
 
 
-def _connections(link: Link, ledger: Ledger, arrays: Arrays, tasks: int) -> Connections:
-    rows, source, value = (arrays[f"links/{link.name}/{part}"] for part in ("rows", "source", "value"))
+def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array], tasks: int) -> Connections:
+    sources, size = len(state[link.source]), len(state[link.target])
+    rows = take(f"links/{link.name}/rows", np.uint32, None, 3)
+    source = take(f"links/{link.name}/source", source_type(sources), None)
+    value = take(f"links/{link.name}/value", np.float32, len(source), *link.kernel)
     owners, targets, counts = rows.astype(np.int64).T
-    sources, size = ledger.size(link.source), ledger.size(link.target)
     _expect(int(counts.sum()) == len(source) and bool((counts > 0).all()), f"{link.name}: rows do not add up")
     _expect(bool((owners < tasks).all()), f"{link.name}: an owner that does not exist")
     _expect(bool((targets < size).all()) and bool((source < sources).all()), f"{link.name}: a unit that does not exist")
@@ -205,16 +192,15 @@ def _connections(link: Link, ledger: Ledger, arrays: Arrays, tasks: int) -> Conn
     owner, target = np.repeat(owners, counts), np.repeat(targets, counts)
     position = target * sources + source.astype(np.int64)
     _expect(len(np.unique(position)) == len(position), f"{link.name}: a connection twice")
-    state = ledger.state[link.target].numpy()[target]
-    _expect(bool(((state == FREE) | (owner <= state)).all()), f"{link.name}: a connection into a unit reserved before")
+    reserved = state[link.target].numpy()[target]
+    _expect(bool(((reserved == FREE) | (owner <= reserved)).all()), f"{link.name}: a connection into a unit reserved before")
     columns = (source.astype(np.int32), target.astype(np.int32), owner.astype(np.int16), value)
     return Connections(*map(torch.from_numpy, columns))
 
 
 def _check_packed(ledger: Ledger) -> None:
     """A few connections between very many units would make a huge network when packed."""
-    ends = {p.name: torch.arange(ledger.size(p.name)) for p in (ledger.blueprint.input, ledger.blueprint.output)}
-    size = sizes(ledger, numbers(upstream(ledger, marks(ledger, ends))))
+    size = sizes(ledger, packed_units(ledger))
     packed = sum(size[link.target] * size[link.source] * math.prod(link.kernel) for link in ledger.blueprint.links)
     held = sum(connections.value.numel() for connections in ledger.connections.values())
     most = max(MAX_PACKED, SPARSEST * held)

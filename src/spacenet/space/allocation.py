@@ -79,7 +79,7 @@ def allocate(
         targets, sources = selection[link.target], selection[link.source]
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
-        left, dead = int((~taken).sum()), _dead(ledger, link, targets)
+        left, dead = int((~taken).sum()), ledger.dead(link, targets)
         count = min(budget.connections[link.name], left)
         least = budget.least.get(link.name, budget.connections[link.name])
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
@@ -146,13 +146,6 @@ def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
     if link.target == ledger.blueprint.output.name:
         return link.source
     return link.source if len(selection[link.source]) < len(selection[link.target]) else link.target
-
-
-def _dead(ledger: Ledger, link: Link, targets: Tensor) -> Tensor:
-    """Which of the targets have no ingoing connection over this link. Outputs are new and have none."""
-    if link.target == ledger.blueprint.output.name:
-        return torch.ones(len(targets), dtype=torch.bool)
-    return ~ledger.fed(link)[targets]
 
 
 def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:

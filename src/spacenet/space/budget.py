@@ -104,8 +104,7 @@ def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes
     """At most how many of the units that a task selects have no ingoing connection over this link yet."""
     if link.target == ledger.blueprint.output.name:
         return classes
-    fed = ledger.fed(link)[ledger.free(link.target)]
-    return min(selected[link.target], int((~fed).sum()))
+    return min(selected[link.target], int(ledger.dead(link, ledger.free(link.target)).sum()))
 
 
 def _for_each(setting: str, numbers: Sequence[float], names: list[str]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Cutting a small dense network out of the ledger, and finding which units it must hold."""
 
 from collections.abc import Mapping
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -54,14 +55,27 @@ def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
     }
 
 
-def upstream(ledger: Ledger, start: Marks) -> Marks:
-    """`start`, and every unit from which connections lead there."""
-    return _reach(ledger, start, towards_input=True)
+def packed_units(ledger: Ledger) -> Units:
+    """The inputs, the outputs, and every unit from which connections lead to these; all others are not needed."""
+    ends = (ledger.blueprint.input.name, ledger.blueprint.output.name)
+    return numbers(reach(ledger, marks(ledger, {name: torch.arange(ledger.size(name)) for name in ends}), "source"))
 
 
-def downstream(ledger: Ledger, start: Marks) -> Marks:
-    """`start`, and every unit to which connections lead from there."""
-    return _reach(ledger, start, towards_input=False)
+def reach(ledger: Ledger, start: Marks, towards: Literal["source", "target"]) -> Marks:
+    """`start`, and every unit that can be reached from there by going to the source, or target, of connections."""
+    # Layers may form a cycle (a residual stream and its branches), so repeat until nothing changes.
+    near = "target" if towards == "source" else "source"
+    marked = {name: mark.clone() for name, mark in start.items()}
+    changed = True
+    while changed:
+        changed = False
+        for link in ledger.blueprint.links:
+            connections, far = ledger.connections[link.name], marked[getattr(link, towards)]
+            leads_on = marked[getattr(link, near)][getattr(connections, near).long()]
+            reached = getattr(connections, towards).long()[leads_on]
+            if not bool(far[reached].all()):
+                far[reached] = changed = True
+    return marked
 
 
 def marks(ledger: Ledger, units: Units) -> Marks:
@@ -81,19 +95,3 @@ def _places(units: Tensor, size: int) -> Tensor:
     places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1)
     places[units] = torch.arange(len(units))
     return places
-
-
-def _reach(ledger: Ledger, start: Marks, towards_input: bool) -> Marks:
-    # Layers may form a cycle (a residual stream and its branches), so repeat until nothing changes.
-    marked = {name: mark.clone() for name, mark in start.items()}
-    changed = True
-    while changed:
-        changed = False
-        for link in ledger.blueprint.links:
-            connections = ledger.connections[link.name]
-            ends = (link.target, connections.target.long()), (link.source, connections.source.long())
-            (near, near_units), (far, far_units) = ends if towards_input else ends[::-1]
-            reached = far_units[marked[near][near_units]]
-            if not bool(marked[far][reached].all()):
-                marked[far][reached] = changed = True
-    return marked

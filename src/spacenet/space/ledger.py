@@ -88,20 +88,18 @@ class Ledger:
             raise ValueError(f"{layer}: only free units can be reserved")
         self.state[layer][units] = task
 
-    def fed(self, link: Link) -> Tensor:
-        """For each unit at the link's end, whether any of its connections enters it."""
-        fed = torch.zeros(self.size(link.target), dtype=torch.bool)
-        fed[self.connections[link.name].target.long()] = True
-        return fed
+    def dead(self, link: Link, units: Tensor) -> Tensor:
+        """Which of these units, some of which may still have to be added, no connection of the link enters."""
+        count = self.connections[link.name].target.bincount(minlength=self.size(link.target) + len(units))
+        return count[units] == 0
 
     def used(self, layer: str) -> Tensor:
         """For each unit, whether any connection enters or leaves it."""
         used = torch.zeros(self.size(layer), dtype=torch.bool)
         for link in self.blueprint.links:
-            if link.source == layer:
-                used[self.connections[link.name].source.long()] = True
-            if link.target == layer:
-                used[self.connections[link.name].target.long()] = True
+            for end in ("source", "target"):
+                if getattr(link, end) == layer:
+                    used[getattr(self.connections[link.name], end).long()] = True
         return used
 
     def ingoing(self, layer: str) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import CPU, PRECOMPUTED, Blueprint, Link
-from spacenet.space.cut import Units, block, cut, downstream, inside, marks, numbers, upstream
+from spacenet.space.cut import Units, block, cut, inside, marks, numbers, reach
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.operations import connect
 
@@ -93,10 +93,10 @@ def find_live_units(
         return everything | {blueprint.output.name: outputs}, numbers(inputs)
     selected = marks(ledger, selection)
     ends = marks(ledger, selection | {blueprint.output.name: outputs})
-    needed = upstream(ledger, ends)
+    needed = reach(ledger, ends, "source")
     if not fixed:
         return numbers(needed), numbers(inputs)
-    changing = downstream(ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
+    changing = reach(ledger, {name: mark & ~inputs[name] for name, mark in selected.items()}, "target")
     live = {name: needed[name] & changing[name] | ends[name] for name in needed}
     frozen = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
     return numbers(live), numbers(frozen)

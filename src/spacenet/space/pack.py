@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import CPU
-from spacenet.space.cut import Units, cut, marks, numbers, upstream
+from spacenet.space.cut import Units, cut, packed_units
 from spacenet.space.ledger import Ledger
 
 
@@ -28,8 +28,6 @@ class Pack:
 
 def pack(ledger: Ledger, device: torch.device = CPU) -> Pack:
     """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them."""
-    blueprint = ledger.blueprint
-    ends = {layer.name: torch.arange(ledger.size(layer.name)) for layer in (blueprint.input, blueprint.output)}
-    units = numbers(upstream(ledger, marks(ledger, ends)))
+    units = packed_units(ledger)
     params = {name: tensor.to(device) for name, tensor in cut(ledger, units).items()}
-    return Pack(blueprint.forward, params, units)
+    return Pack(ledger.blueprint.forward, params, units)
