@@ -103,10 +103,10 @@ def test_the_state_is_restored(make: Make) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda state: {**state, "9/momentum": torch.zeros(1)}, "no such parameter"),
-        (lambda state: {**state, "a": torch.zeros(1)}, "no such parameter"),
-        (lambda state: {**state, "0/speed": torch.zeros(7, 5)}, "expected nothing"),
-        (lambda state: {name: torch.zeros(2) for name in state}, r"expected shape \(7, 5\)"),
+        (lambda state: {**state, "9/momentum": torch.zeros(1)}, "unknown content"),
+        (lambda state: {**state, "a": torch.zeros(1)}, "unknown content"),
+        (lambda state: {**state, "0/speed": torch.zeros(7, 5)}, r"unknown content \(speed\)"),
+        (lambda state: {name: torch.zeros(2) for name in state}, "of the wrong size"),
     ],
 )
 def test_a_state_that_does_not_fit_is_a_run_error(
@@ -122,7 +122,7 @@ def test_a_state_that_does_not_fit_is_a_run_error(
 
 def test_a_state_of_which_a_part_is_missing_is_a_run_error() -> None:
     parameters = new_parameters(0)
-    with pytest.raises(RunError, match="incomplete: square, steps missing"):
+    with pytest.raises(RunError, match="square is missing"):
         Adam(parameters, 0.1).load_state_tensors({"1/mean": torch.zeros(130)})
 
 
@@ -140,10 +140,6 @@ def test_rows_that_are_reset_have_no_past(make: Make) -> None:
             assert int((tensor != 0).sum()) == 128
         elif tensor.dim():
             assert tensor.all()
-    optimizer.reset(parameters[1])
-    assert not any(name.startswith("1/") for name in optimizer.state_tensors())
-    optimizer.reset()
-    assert optimizer.state_tensors() == {}
 
 
 def test_gradients_are_removed() -> None:
