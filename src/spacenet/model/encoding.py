@@ -192,8 +192,8 @@ def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array],
     owner, target = np.repeat(owners, counts), np.repeat(targets, counts)
     position = target * sources + source.astype(np.int64)
     _expect(len(np.unique(position)) == len(position), f"{link.name}: a connection twice")
-    reserved = state[link.target].numpy()[target]
-    _expect(bool(((reserved == FREE) | (owner <= reserved)).all()), f"{link.name}: a connection into a unit reserved before")
+    until = state[link.target].numpy()[target]
+    _expect(bool(((until == FREE) | (owner <= until)).all()), f"{link.name}: a connection into a unit reserved before")
     columns = (source.astype(np.int32), target.astype(np.int32), owner.astype(np.int16), value)
     return Connections(*map(torch.from_numpy, columns))
 

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spacenet.config.model import ModelConfig
+from spacenet.config.model import ModelConfig, merge, sort_into_sections
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
@@ -57,12 +57,10 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _new_model(self, x: Array) -> Model:
         """A model for samples of this shape that has learned nothing."""
         model_method(self.method)
-        net, values = self._net_name(x.shape[1:]), self._settings()
-        values = {**automatic_settings(len(x), values["batch_size"], net), **values}
-        sections: dict[str, dict[str, Any]] = {"net": {"name": net}, "method": {"name": self.method}}
-        for name, value in values.items():
-            sections.setdefault(setting_parameters()[name].section, {})[name] = value
-        config = ModelConfig.from_plain({**sections, "seed": _seed(self.random_state)})
+        net, given = self._net_name(x.shape[1:]), self._settings()
+        values = {**automatic_settings(len(x), given["batch_size"], net), **given}
+        names = {"net": {"name": net}, "method": {"name": self.method}, "seed": _seed(self.random_state)}
+        config = ModelConfig.from_plain(merge(names, sort_into_sections(self.method, values)))
         return Model(config, tuple(x.shape[1:]))
 
     def _net_name(self, input_shape: tuple[int, ...]) -> str:
@@ -94,10 +92,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise fixed_setting_error("net")
         known, given = setting_parameters(), self._settings()
         automatic = automatic_settings(len(x), given["batch_size"], config.net.name)
-        sections = config.to_plain()
-        for name in (name for name in changed if name in known):
-            sections[known[name].section] |= {name: given.get(name, automatic.get(name))}
-        return ModelConfig.from_plain(sections)
+        values = {name: given.get(name, automatic.get(name)) for name in changed if name in known}
+        return ModelConfig.from_plain(merge(config.to_plain(), sort_into_sections(config.method, values)))
 
     # Predicting
 

@@ -30,7 +30,6 @@ WIDTH = 110
 class Parameter:
     """One of the estimator's parameters that is a setting."""
 
-    section: str
     default: Any
     hint: Any
     doc: str
@@ -52,9 +51,8 @@ class Parameter:
 def setting_parameters() -> dict[str, Parameter]:
     """All settings that the estimator takes, by name."""
     found: dict[str, Parameter] = {}
-    kinds: list[tuple[str, str, type]] = [("", section, kind) for section, kind in SECTIONS.items()]
-    kinds += [(method, "method", settings_type(method)) for method in METHODS]
-    for method, section, kind in kinds:
+    kinds: list[tuple[str, type]] = [("", kind) for kind in SECTIONS.values()]
+    for method, kind in [*kinds, *((method, settings_type(method)) for method in METHODS)]:
         docs, hints = field_docs(kind), field_types(kind)
         for field in dataclasses.fields(kind):
             name = field.name
@@ -63,7 +61,7 @@ def setting_parameters() -> dict[str, Parameter]:
             methods = (*(found[name].methods if name in found else ()), *([method] if method else []))
             hint = hints[name] | None if name in AUTOMATIC else hints[name]
             doc = f"{docs.get(name, '')} {AUTOMATIC.get(name, '')}".strip()
-            found[name] = Parameter(section, ESTIMATOR_PRESET.get(name, field.default), hint, doc, methods)
+            found[name] = Parameter(ESTIMATOR_PRESET.get(name, field.default), hint, doc, methods)
     return found
 
 

@@ -33,9 +33,9 @@ def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | No
     return weights.view(targets, sources, *link.kernel)
 
 
-def cut(ledger: Ledger, units: Units) -> dict[str, Tensor]:
+def cut(ledger: Ledger, units: Units, size: Mapping[str, int] | None = None) -> dict[str, Tensor]:
     """The parameters of the network that consists of these units and of the connections among them."""
-    size = sizes(ledger, units)
+    size = size or sizes(ledger, units)
     params = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
     for key, (layer, value) in ledger.blueprint.unit_values().items():
         padding = size[layer.name] - len(units[layer.name])

@@ -27,14 +27,7 @@ class Connections:
     def __getitem__(self, rows: Tensor) -> "Connections":
         return Connections(self.source[rows], self.target[rows], self.owner[rows], self.value[rows])
 
-    @classmethod
-    def empty(cls, kernel: tuple[int, ...] = ()) -> "Connections":
-        """No connections."""
-        ends = torch.zeros(0, dtype=torch.int32)
-        return cls(ends, ends.clone(), torch.zeros(0, dtype=torch.int16), torch.zeros(0, *kernel))
-
     def to_tensors(self, prefix: str) -> dict[str, Tensor]:
-        """The columns by name, for a file."""
         return {prefix + field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
@@ -55,7 +48,9 @@ class Ledger:
         self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
         values = blueprint.unit_values().items()
         self.units = {key: torch.full((layer.size,), value.initial) for key, (layer, value) in values}
-        self.connections = {link.name: Connections.empty(link.kernel) for link in blueprint.links}
+        ends, owner = torch.zeros(0, dtype=torch.int32), torch.zeros(0, dtype=torch.int16)
+        links = blueprint.links
+        self.connections = {link.name: Connections(ends, ends, owner, torch.zeros(0, *link.kernel)) for link in links}
 
     def size(self, layer: str) -> int:
         return len(self.state[layer])
@@ -119,7 +114,6 @@ class Ledger:
         return tensors
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
         self.state = {name: tensors[f"state/{name}"].clone() for name in self.state}
         self.units = {key: tensors[f"units/{key}"].clone() for key in self.units}
         self.connections = {name: Connections.from_tensors(tensors, f"links/{name}/") for name in self.connections}

@@ -34,10 +34,6 @@ class Layout:
         """Whether a weight with this many dimensions is stored with its sources last."""
         return self.channels_last and dimensions == 4
 
-    def store(self, weight: Tensor) -> Tensor:
-        """The weight, (targets, sources, *kernel), as it is stored."""
-        return weight.permute(0, 2, 3, 1) if self.permutes(weight.dim()) else weight
-
 
 @dataclass
 class OpenLink:
