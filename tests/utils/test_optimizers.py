@@ -46,7 +46,8 @@ def test_sgd_is_torchs(seed: int, momentum: float, decay: float, gaps: bool, for
     optimizer = SGD(ours, 0.1, momentum, decay)
     expected = torch.optim.SGD(theirs, 0.1, momentum, weight_decay=decay, foreach=foreach)
     for step in range(20):
-        optimizer.learning_rate = expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        optimizer.set_rate(expected.param_groups[0]["lr"])
         for parameters in (ours, theirs):
             set_gradients(parameters, seed + step, gaps=gaps)
         optimizer.step()
@@ -62,7 +63,8 @@ def test_adam_is_torchs(seed: int, decay: float, gaps: bool) -> None:
         torch.optim.Adam(theirs, 0.1, weight_decay=decay, fused=True),
     )
     for step in range(20):
-        optimizer.learning_rate = expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        optimizer.set_rate(expected.param_groups[0]["lr"])
         for parameters in (ours, theirs):
             set_gradients(parameters, seed + step, gaps=gaps)
         optimizer.step()

@@ -54,10 +54,7 @@ class Header:
 
 
 def encode(model: Model) -> tuple[str, Arrays]:
-    """The header's text and the arrays."""
-    if model.normalization is None:
-        raise ModelFileError("the model has not learned anything yet, there is nothing to save")
-    ledger, normalization = model.method.ledger, model.normalization
+    ledger, normalization = model.method.ledger, model.fitted_normalization
     config, std, tasks = model.config.to_plain(), normalization.std, [list(task) for task in model.tasks]
     header = Header(FORMAT, __version__, config, model.input_shape, normalization.scale, tasks, model.metrics)
     arrays = {

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spacenet.config.settings import to_plain
+from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
 from spacenet.space.ledger import FREE, Ledger
@@ -106,7 +107,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         net=config.net.name,
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=model.input_shape,
-        normalization=describe_normalization(model),
+        normalization=_describe(model.fitted_normalization),
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
         classes=model.classes,
@@ -125,11 +126,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
     )
 
 
-def describe_normalization(model: Model) -> str:
-    """The normalization of raw values in words."""
-    made = model.normalization
-    if made is None:
-        return "not fitted yet"
+def _describe(made: Normalization) -> str:
     scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
     return f"{'' if made.scale == 1 else scale + ', '}minus {_number(made.mean)}, divided by {_number(made.std)}"
 

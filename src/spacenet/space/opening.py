@@ -116,16 +116,12 @@ class FrozenInputs:
     @torch.no_grad()
     def precompute(self, x: Tensor) -> dict[str, Tensor]:
         """What the frozen units add to each link's targets, for all samples; a batch takes its rows of it."""
-        found: dict[str, Tensor] = {}
-        for start in range(0, max(1, len(x)), CHUNK) if self.feeds else ():
-            rows = slice(start, start + CHUNK)
+        found: dict[str, list[Tensor]] = {link + PRECOMPUTED: [] for link in self.feeds}
 
-            def hook(link: str, h: Tensor, rows: slice = rows) -> None:
-                if link in self.feeds:
-                    part = connect(self.feeds, self.links[link], h, None)
-                    if link + PRECOMPUTED not in found:
-                        found[link + PRECOMPUTED] = part.new_empty(len(x), *part.shape[1:])
-                    found[link + PRECOMPUTED][rows] = part
+        def hook(link: str, h: Tensor) -> None:
+            if link in self.feeds:
+                found[link + PRECOMPUTED].append(connect(self.feeds, self.links[link], h, None))
 
-            self.forward(self.params, x[rows], hook)
-        return found
+        for part in x.split(CHUNK) if self.feeds else ():
+            self.forward(self.params, part, hook)
+        return {name: torch.cat(parts) for name, parts in found.items()}

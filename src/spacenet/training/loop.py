@@ -71,7 +71,7 @@ def learn_task(
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
-        optimizer.learning_rate = settings.rate(epoch, epochs)
+        optimizer.set_rate(settings.rate(epoch, epochs))
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
@@ -129,7 +129,6 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    """The optimizer that the settings name, on the method's parameters."""
     parameters, rate, decay = method.parameters(), settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)

@@ -22,19 +22,11 @@ class Optimizer(ABC):
         self.parameters, self.weight_decay = list(parameters), weight_decay
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
         self._tensors = {parameter: parameter.detach() for parameter in self.parameters}  # not known to autograd
-        self._learning_rate = learning_rate
         on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self.rate = torch.tensor(learning_rate, device=self.parameters[0].device) if on_gpu else learning_rate
         """The learning rate; on a GPU it lies there, so that a recorded step reads its present value."""
 
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate; it can be set."""
-        return self._learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, rate: float) -> None:
-        self._learning_rate = rate
+    def set_rate(self, rate: float) -> None:
         self.rate = self.rate.fill_(rate) if isinstance(self.rate, Tensor) else rate
 
     def step(self) -> None:
