@@ -29,8 +29,7 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model
 from spacenet.report.tables import Table
-from spacenet.space.cut import cut
-from spacenet.space.pack import Pack, pack
+from spacenet.space.pack import Pack, cut, pack
 
 Figures = dict[str, Any]
 PACKED, DENSE = "packed", "dense"

@@ -26,8 +26,8 @@ from spacenet.methods.base import NETWORK, PROGRESS
 from spacenet.model.model import Label, Model, model_method
 from spacenet.nets import build_net
 from spacenet.space.blueprint import Blueprint, Link
-from spacenet.space.cut import packed_units, sizes
 from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import packed_units, sizes
 
 FORMAT = 2
 EXTRA = "extra/"

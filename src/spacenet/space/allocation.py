@@ -8,8 +8,8 @@ from torch import Generator, Tensor
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
-from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.pack import Units, inside
 from spacenet.space.rewiring import rank
 
 LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further

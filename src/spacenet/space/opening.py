@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import CPU, PRECOMPUTED, Blueprint, Link
-from spacenet.space.cut import Units, block, cut, inside, marks, numbers, reach
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.operations import connect
+from spacenet.space.pack import Units, block, cut, inside, marks, numbers, reach
 
 CHUNK = 2048  # samples that are computed at a time
 

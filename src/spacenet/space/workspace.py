@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
-from spacenet.space.cut import Units, cut, sizes
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.opening import FrozenInputs, Layout, OpenLink, find_live_units
+from spacenet.space.pack import Units, cut, sizes
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 

@@ -31,10 +31,9 @@ from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import RotatedHead, check_rotatable, rotate_batch, rotate_targets
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
-from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.pack import Pack, pack
+from spacenet.space.pack import Pack, Units, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import Optimizer

@@ -15,8 +15,8 @@ from spacenet.experiments.run import RunData
 from spacenet.report.plots.drawing import CENTERED, paint, units_with_half
 from spacenet.report.plots.plot import INK, LINE, Figure, Plot, new_figure, task_colors
 from spacenet.space.blueprint import Link
-from spacenet.space.cut import Units
 from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import Units
 
 Block = NDArray[np.bool_]
 
