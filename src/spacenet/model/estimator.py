@@ -38,8 +38,7 @@ AUTOMATIC = {
     "phantom_classes": "None: 8 for the MLP, 0 for other networks.",
 }
 """Settings that follow from the first task's data and the network if they are None."""
-WIDTH = 110
-"""Characters of a line in the docstring."""
+WIDTH = 110  # characters of a line in the docstring
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
@@ -75,7 +74,6 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def _new_model(self, x: Array) -> Model:
-        """A model for samples of this shape that has learned nothing."""
         model_method(self.method)
         net, given = self._net_name(x.shape[1:]), self._settings()
         values = {**automatic_settings(len(x), given["batch_size"], net), **given}
@@ -214,7 +212,6 @@ class Parameter:
         return not self.methods or method in self.methods
 
     def describe(self, name: str) -> str:
-        """The parameter's entry in the docstring."""
         some = 0 < len(self.methods) < len(METHODS)
         doc = f"{self.doc} (Only {', '.join(self.methods)}.)" if some else self.doc
         text = textwrap.indent(textwrap.fill(doc, WIDTH), " " * 8)

@@ -23,27 +23,20 @@ class LayerSpace:
 
     name: str
     units: int
-    unused: int
-    """Free, and nothing is connected to them."""
-    shared: int
-    """Free and in use: later tasks may select them too."""
-    reserved: int
-    """A task's own, for good."""
-    several: int
-    """Units, of any kind, to which several tasks have connections."""
-    connections: int
-    """Those that lead into the layer."""
+    unused: int  # free, and nothing is connected to them
+    shared: int  # free and in use: later tasks may select them too
+    reserved: int  # a task's own, for good
+    several: int  # units, of any kind, to which several tasks have connections
+    connections: int  # those that lead into the layer
 
 
 @dataclass(frozen=True)
 class TaskSpace:
     """What one task learned, and what it has of the network."""
 
-    number: int
-    """From 1."""
+    number: int  # from 1
     classes: tuple[Label, ...]
-    reserved: int
-    """Units that are its own, in all hidden layers."""
+    reserved: int  # units that are its own, in all hidden layers
     connections: int
 
 
@@ -52,14 +45,10 @@ class FileSizes:
     """Bytes."""
 
     file: int
-    per_connection: float
-    """Of the file, without what is kept of classes."""
-    packed: int
-    """What predicts: the small dense network, and what the method computes beside it."""
-    ledger: int
-    """What is needed to learn more tasks."""
-    dense: int
-    """All weights of the network if it were dense."""
+    per_connection: float  # of the file, without what is kept of classes
+    packed: int  # what predicts: the small dense network, and what the method computes beside it
+    ledger: int  # what is needed to learn more tasks
+    dense: int  # all weights of the network if it were dense
 
 
 @dataclass(frozen=True)
@@ -82,18 +71,15 @@ class Inspection:
     outputs: int
     outputs_connections: int
     connections: int
-    weights: int
-    """Numbers: more than connections where these are kernels."""
+    weights: int  # numbers: more than connections where these are kernels
     tasks_left: int | None
     """More tasks like the last one; None where the method needs all old data to continue."""
     class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
     sizes: FileSizes
-    measured: dict[str, float]
-    """Accuracy and the like, in percent."""
+    measured: dict[str, float]  # accuracy and the like, in percent
     measured_on: str
-    measured_after: int | None
-    """Tasks that were learned when it was measured."""
+    measured_after: int | None  # tasks that were learned when it was measured
 
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:

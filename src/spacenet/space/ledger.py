@@ -78,7 +78,6 @@ class Ledger:
         self.connections[link.name] = connections
 
     def reserve(self, layer: str, units: Tensor, task: int) -> None:
-        """Reserve units for a task, permanently."""
         if bool((self.state[layer][units] != FREE).any()):
             raise ValueError(f"{layer}: only free units can be reserved")
         self.state[layer][units] = task

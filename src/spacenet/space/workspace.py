@@ -134,7 +134,6 @@ class Workspace:
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute the gradient of the task's own parameters."""
         loss.backward()
         if self._manual is not None:
             self._manual.backward()
@@ -178,7 +177,6 @@ class Workspace:
         return moved
 
     def _move(self, opened: OpenLink, fraction: float) -> Tensor:
-        """Move a fraction of one link's connections; returns which."""
         link, position = opened.link, opened.position
         gone = drop(opened.connection_importance(), fraction)
         opened.importance[gone] = 0.0
@@ -210,7 +208,6 @@ class Workspace:
         return result
 
     def unit_values(self) -> dict[str, Tensor]:
-        """All values of the selected units."""
         trained = {key: params.cpu() for key, params in self.unit_params.items()}
         layers = self.ledger.blueprint.unit_values()
         return trained | {key: s.cpu()[self.selected[layers[key][0].name]] for key, s in self.statistics.items()}

@@ -25,9 +25,9 @@ class Step:
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
-        own = self.hardware.share(rows)
+        own, weight = self.hardware.share(rows)
         self.seen += len(own)
-        self.compute(own, self.hardware.part(own, rows))
+        self.compute(own, weight)
 
     def compute(self, rows: Tensor, weight: float = 1.0) -> None:
         """Forward, backward and the method's step; `weight` is this process's part in the batch."""
@@ -45,7 +45,7 @@ class Step:
     def update_statistics(self, rows: Tensor) -> None:
         """Only update what a forward pass changes: the running statistics of batch norm."""
         with torch.no_grad():
-            self._forward(self.hardware.share(rows))
+            self._forward(self.hardware.share(rows)[0])
 
     def _forward(self, rows: Tensor) -> tuple[Batch, Tensor]:
         x = self.data.x.index_select(0, rows) if self.augment is None else self.augment(rows)
