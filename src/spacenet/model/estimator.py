@@ -45,12 +45,10 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     model_: Model
 
     def __init__(self, **params: Any) -> None:
-        known = inspect.signature(type(self)).parameters
-        for name in params:
-            if name not in known:
-                raise TypeError(f"SpaceNetClassifier got an unexpected keyword argument {name!r}")
-        for name, parameter in known.items():
-            setattr(self, name, params.get(name, parameter.default))
+        given = inspect.signature(type(self)).bind(**params)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
 
     # Learning
 

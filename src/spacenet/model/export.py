@@ -9,7 +9,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,7 +160,9 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     metadata = {name: json.dumps(value) for name, value in {**facts, "spacenet": __version__}.items()}
     network = PackedNetwork(model.method.predictor(), normalization, model.columns())
     try:
-        with atomic_write(path) as beside, _without_messages():
+        with atomic_write(path) as beside, warnings.catch_warnings(action="ignore"), ExitStack() as stack:
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.WARNING)  # exporters say much
             samples = torch.zeros(2, *model.input_shape)  # with one, torch would assume that there is always one
             program = torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
             content = form.content(program, metadata)
@@ -207,14 +209,3 @@ def _inputs(model: Model) -> Iterator[Array]:
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)
-
-
-@contextmanager
-def _without_messages() -> Iterator[None]:
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(before)

@@ -4,8 +4,8 @@ It takes raw inputs, as the user has them, and predicts the user's labels. The e
 service are ways to use it.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -154,7 +154,9 @@ class Model:
         untouched = not self.tasks and changed is self and hardware.device.type == "cpu"
         method = self.method if untouched else changed.build(hardware.device, self.method)
         try:
-            with _threads(training.threads):
+            with ExitStack() as stack:
+                stack.callback(torch.set_num_threads, torch.get_num_threads())
+                torch.set_num_threads(training.threads)
                 hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": lambda epoch, optimizer: on_epoch(epoch)}
                 learn_task(method, task, training, hardware=hardware, **hooks)
         except BaseException:
@@ -211,13 +213,3 @@ class _InMemory:
     def samples(self, task: Task, *, train: bool) -> Samples:
         assert train, "there are no test samples"
         return self.train
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -102,28 +102,23 @@ def allocate(
 
 
 def tasks_left(
-    ledger: Ledger,
-    budget: Callable[[Ledger], ResolvedBudget],
-    classes: int,
-    first: int,
-    rng: Generator,
-    unused_first: bool,
+    ledger: Ledger, budget: Callable[[Ledger], ResolvedBudget], classes: int, rng: Generator, unused_first: bool
 ) -> int:
-    """How many more tasks with this many classes fit, at most `LIMIT`; `first` is the number of the first.
+    """How many more tasks with this many classes fit, at most `LIMIT`.
 
     They are allocated in a copy of the ledger, as positions may run out before units. Which units a task would reserve
     is not known before it is learned; random ones stand for them.
     """
     trial = Ledger(ledger.blueprint)
     trial.load(ledger.tensors())
-    for task in range(first, first + LIMIT):
+    for task in range(LIMIT):  # whose number makes no difference
         outputs = trial.size(trial.blueprint.output.name) + torch.arange(classes)
         try:
             wanted = budget(trial)
             selection = select(trial, wanted, outputs, rng, unused_first)
             new = allocate(trial, wanted, selection, task, rng)
         except SpaceFull:
-            return task - first
+            return task
         trial.grow(trial.blueprint.output.name, classes)
         for link in trial.blueprint.links:
             trial.add(link, new[link.name])

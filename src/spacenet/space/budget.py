@@ -73,19 +73,14 @@ def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = (
     chosen = selected or [max(1, size // tasks) for size in groups.values()]
     each = dict(zip(groups, [*chosen] * (len(groups) if len(chosen) == 1 else 1), strict=False))
     widths = {name: min(each.get(name) or size, size) for name, size in groups.items()}
-    return TaskBudget(chosen, [count // 2 for count in widths.values()], _default_shares(blueprint, widths))
-
-
-def _default_shares(blueprint: Blueprint, selected: dict[str, int]) -> list[float]:
-    """Connections as shares of all possible ones, so that they follow the number of a task's classes."""
-    size = {layer.name: layer.size for layer in blueprint.layers}
-    shares = []
+    # Connections are shares of all possible ones, so that they follow the number of a task's classes.
+    size, shares = {layer.name: layer.size for layer in blueprint.layers}, []
     for link in blueprint.links:
-        sources = selected.get(link.source, size[link.source])
+        sources = widths.get(link.source, size[link.source])
         fan_in = min(sources, round(FAN_IN * math.sqrt(sources)))
-        targets = selected[link.target] / size[link.target] if link.target in selected else 1.0
+        targets = widths[link.target] / size[link.target] if link.target in widths else 1.0
         shares.append(min(targets * fan_in / size[link.source], math.nextafter(1.0, 0.0)))
-    return shares
+    return TaskBudget(chosen, [count // 2 for count in widths.values()], shares)
 
 
 def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:

@@ -142,9 +142,8 @@ class SparseMethod(Method):
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
-        task, unused_first = self.tasks_learned, self.settings.unused_first
-        rng = generator(self.seed, "forecast", task)
-        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
+        rng, unused_first = generator(self.seed, "forecast", self.tasks_learned), self.settings.unused_first
+        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))
