@@ -203,8 +203,7 @@ class Parameter:
     default: Any
     hint: Any
     doc: str
-    methods: tuple[str, ...] = ()
-    """The methods that have it; empty for all."""
+    methods: tuple[str, ...] = ()  # the methods that have it; empty for all
 
     def belongs_to(self, method: str) -> bool:
         return not self.methods or method in self.methods

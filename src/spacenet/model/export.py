@@ -33,8 +33,7 @@ MAX_DIFFERENCE = 1e-4
 ROUNDING = 1e-6
 """The relative rounding error of 32-bit scores; a probability changes by no more than its score does."""
 CHECKED_BATCHES = (1, 37)
-CHECKED_RANGE = 3.0
-"""Inputs of the check lie within this many standard deviations of the first task's mean."""
+CHECKED_RANGE = 3.0  # inputs of the check lie within this many standard deviations of the first task's mean
 OPSET = 18
 INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
 Metadata = dict[str, str]

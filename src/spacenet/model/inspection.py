@@ -85,8 +85,9 @@ class Inspection:
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
     """The figures of a model; `file_bytes` is the size of its file."""
     config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
-    connections = sum(map(len, ledger.connections.values()))
     output = blueprint.output.name
+    states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
+    owners = torch.cat([held.owner for held in ledger.connections.values()])
     return Inspection(
         method=config.method,
         seed=config.seed,
@@ -98,16 +99,19 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         method_settings=to_plain(config.method_settings),
         classes=model.classes,
         layers=[_layer(ledger, layer.name) for layer in blueprint.hidden],
-        tasks=[_task(ledger, number, classes) for number, classes in enumerate(model.tasks)],
+        tasks=[
+            TaskSpace(number + 1, classes, int((states == number).sum()), int((owners == number).sum()))
+            for number, classes in enumerate(model.tasks)
+        ],
         inputs=ledger.size(blueprint.input.name),
         inputs_used=int(ledger.used(blueprint.input.name).sum()),
         outputs=ledger.size(output),
         outputs_connections=int(ledger.ingoing(output).sum()),
-        connections=connections,
+        connections=len(owners),
         weights=sum(held.value.numel() for held in ledger.connections.values()),
         tasks_left=None if model.method.needs_old_data else model.space_left(),
         class_memory=model.method.class_memory(model.input_shape),
-        sizes=_sizes(model, file_bytes, connections),
+        sizes=_sizes(model, file_bytes, len(owners)),
         **_measured(model.metrics),
     )
 
@@ -133,12 +137,6 @@ def _layer(ledger: Ledger, name: str) -> LayerSpace:
     owners = torch.cat(pairs).unique(dim=0)[:, 0].bincount(minlength=1)
     several, connections = int((owners > 1).sum()), int(ledger.ingoing(name).sum())
     return LayerSpace(name, len(free), unused, shared, reserved, several, connections)
-
-
-def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
-    reserved = sum(int((ledger.state[layer.name] == number).sum()) for layer in ledger.blueprint.hidden)
-    connections = sum(int((held.owner == number).sum()) for held in ledger.connections.values())
-    return TaskSpace(number + 1, classes, reserved, connections)
 
 
 def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:

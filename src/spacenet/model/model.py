@@ -47,8 +47,7 @@ class Model:
 
     config: ModelConfig
     input_shape: tuple[int, ...]
-    normalization: Normalization | None = None
-    """Fitted on the first task."""
+    normalization: Normalization | None = None  # fitted on the first task
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured when a run ended, if the model comes from one."""

@@ -26,8 +26,7 @@ class Prediction:
 
     input: str
     row: int | None
-    classes: Sequence[tuple[Label, float]]
-    """Each with its probability."""
+    classes: Sequence[tuple[Label, float]]  # each with its probability
 
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:

@@ -25,8 +25,7 @@ class Served:
     """A model that does not change any more, ready to predict in several threads."""
 
     model: Model
-    description: dict[str, Any]
-    """In the form of `messages.Description`."""
+    description: dict[str, Any]  # in the form of `messages.Description`
 
     @classmethod
     def load(cls, path: Path) -> "Served":

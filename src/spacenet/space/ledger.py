@@ -32,7 +32,6 @@ class Connections:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], prefix: str) -> "Connections":
-        """The connections that `to_tensors` was called on."""
         return cls(*(tensors[prefix + field.name].clone() for field in fields(cls)))
 
     @classmethod

@@ -30,7 +30,6 @@ class Optimizer(ABC):
         self.rate = self.rate.fill_(rate) if isinstance(self.rate, Tensor) else rate
 
     def step(self) -> None:
-        """Update all parameters that have a gradient."""
         used = [(self._tensors[p], p.grad, self._history(p)) for p in self.parameters if p.grad is not None]
         if used:
             tensors, gradients, histories = map(list, zip(*used, strict=True))
