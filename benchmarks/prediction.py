@@ -71,7 +71,7 @@ def learned(config: RunConfig) -> Model:
     return as_model(config, stream, method, [tuple(task.labels) for task in stream])
 
 
-def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[object, ...]]) -> Model:
+def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[Any, ...]]) -> Model:
     """The model that a method has learned from a stream."""
     settings = replace(config.model, preprocessing=stream.resolved_preprocessing)
     return Model(settings, stream.input_shape, stream.normalization, list(tasks), {}, method)

@@ -266,7 +266,7 @@ class Run:
 
     def _model(self, metrics: dict[str, Any]) -> Model | None:
         """A model to use, where the method's network is one."""
-        tasks = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
+        tasks: list[tuple[Any, ...]] = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
         if not isinstance(self.method, SparseMethod) or not tasks:
             return None
         training = dataclasses.replace(self.config.model.training, device="auto", devices=1)

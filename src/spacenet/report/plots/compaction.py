@@ -53,7 +53,7 @@ def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connec
     if run.model is None:
         return None
     model, first = run.model, sum(map(len, run.model.tasks[:task]))
-    method = model.build(blueprint=model.method.blueprint)
+    method = model.build()
     method.ledger = ledger_before(run, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
