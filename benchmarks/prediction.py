@@ -29,8 +29,7 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model
 from spacenet.report.tables import Table
-from spacenet.space.cut import cut
-from spacenet.space.pack import Pack, pack
+from spacenet.space.pack import Pack, cut, pack
 
 Figures = dict[str, Any]
 PACKED, DENSE = "packed", "dense"
@@ -72,15 +71,15 @@ def learned(config: RunConfig) -> Model:
     return as_model(config, stream, method, [tuple(task.labels) for task in stream])
 
 
-def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[object, ...]]) -> Model:
+def as_model(config: RunConfig, stream: Stream, method: SparseMethod, tasks: Sequence[tuple[Any, ...]]) -> Model:
     """The model that a method has learned from a stream."""
     settings = replace(config.model, preprocessing=stream.resolved_preprocessing)
-    return Model.from_method(settings, stream.input_shape, method, stream.normalization, tasks, {})
+    return Model(settings, stream.input_shape, stream.normalization, list(tasks), {}, method)
 
 
 def as_dense(model: Model) -> Model:
     """The same model that predicts with its whole network."""
-    dense = replace(model, _method=model.build(learned=model.method))
+    dense = replace(model, method=model.build(learned=model.method))
     ledger = dense.method.ledger
     units = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
     dense.method.pack = Pack(ledger.blueprint.forward, cut(ledger, units), units)

@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks import prediction
 from benchmarks.prediction import BATCHES, DENSE, LABELS, NETWORK, PACKED, Options, as_dense, learned, main, measure
 from benchmarks.workload import workload
-from spacenet.space.cut import cut
+from spacenet.space.pack import cut
 
 
 def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:

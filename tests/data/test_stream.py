@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import StreamConfig
 from spacenet.data.dataset import Dataset
-from spacenet.data.preprocessing import Normalization, NormalizationSpec
+from spacenet.data.preprocessing import Normalization
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
 from spacenet.data.task import split_classes
@@ -175,7 +175,7 @@ def test_features_with_scales_of_their_own_are_each_divided_by_their_own() -> No
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) * [1.0, 1000.0, 2.0] + [0.0, 5000.0, 1.0]
     x[:, 2] = 7.0
-    unlike = Normalization.fit(x, NormalizationSpec(each_feature=True, centering=1.0))
+    unlike = Normalization.fit(x, PreprocessingConfig(per_feature_std=True, centering=1.0))
     assert unlike(x).std(0).tolist() == pytest.approx([1.0, 1.0, 0.0], abs=0.01)
-    alike = Normalization.fit(x[:, :1] * [1.0, 3.0], NormalizationSpec(each_feature=True, centering=1.0))
+    alike = Normalization.fit(x[:, :1] * [1.0, 3.0], PreprocessingConfig(per_feature_std=True, centering=1.0))
     assert alike.std.dim() == 0

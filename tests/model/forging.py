@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from spacenet.model.encoding import Arrays, encode
-from spacenet.model.file import HEADER, compute_checksum
+from spacenet.model.file import HEADER, Arrays, compute_checksum, encode
 from spacenet.model.model import Model
 
 Facts = dict[str, Any]

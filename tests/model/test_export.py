@@ -192,7 +192,7 @@ def test_nothing_is_left_behind_where_the_file_cannot_be_used(tmp_path: Path, mo
 
 
 def test_what_cannot_be_exported_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SpacenetError, match="nothing to export"):
+    with pytest.raises(SpacenetError, match="not learned anything yet"):
         files.export_model(new_model(), tmp_path / "model", "torch")
     with pytest.raises(SettingsError, match="unknown format 'tflite'. Choose from onnx, torch"):
         files.export_model(model(), tmp_path / "model", "tflite")

@@ -11,9 +11,8 @@ import pytest
 from safetensors.numpy import save
 
 from spacenet.config.model import NetConfig
-from spacenet.errors import ModelFileError
-from spacenet.model.encoding import FORMAT, Arrays
-from spacenet.model.file import MAX_HEADER, from_bytes, load_model, save_model, to_bytes
+from spacenet.errors import DataError, ModelFileError
+from spacenet.model.file import FORMAT, MAX_HEADER, Arrays, from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
@@ -67,7 +66,7 @@ def test_it_takes_little_more_than_six_bytes_for_a_connection() -> None:
 
 
 def test_an_unlearned_model_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match="has not learned anything yet"):
+    with pytest.raises(DataError, match="has not learned anything yet"):
         save_model(tmp_path / "model", new_model())
     assert not list(tmp_path.iterdir())
 

@@ -16,9 +16,8 @@ from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.residual import build_resnet18, build_wide_resnet
 from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.space.blueprint import Blueprint
-from spacenet.space.cut import cut
 from spacenet.space.ledger import FREE
-from spacenet.space.pack import pack
+from spacenet.space.pack import cut, pack
 from spacenet.space.workspace import Workspace
 from spacenet.training.loop import learn_task
 from tests.methods.support import learn

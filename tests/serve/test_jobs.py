@@ -139,7 +139,7 @@ def test_a_model_that_was_changed_by_others_is_not_replaced(tmp_path: Path) -> N
     save_model(tmp_path / NAME, model([5, 6]))
     with pytest.raises(ModelFileError, match="changed by another process"):
         store.adopt(tmp_path / "new", before)
-    assert store.current.classes == [0, 1, 2, 3]
+    assert store.current.model.classes == [0, 1, 2, 3]
     assert load_model(tmp_path / NAME).classes == [5, 6]
 
 

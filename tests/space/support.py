@@ -12,8 +12,8 @@ from spacenet.errors import SpaceFull
 from spacenet.nets.mlp import build_mlp
 from spacenet.space.allocation import allocate, select
 from spacenet.space.budget import ResolvedBudget
-from spacenet.space.cut import Units
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.pack import Units
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.optimizers import SGD

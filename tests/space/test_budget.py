@@ -129,4 +129,4 @@ def test_the_rest_of_the_default_follows_the_selected_units(selected: tuple[int,
 def test_the_expected_tasks_fit_by_default(tasks: int, inputs: int) -> None:
     ledger = Ledger(build_mlp((inputs,), (60, 60)))
     default = default_budget(ledger.blueprint, tasks)
-    assert tasks_left(ledger, lambda trial: default.resolve(trial, 2), 2, 0, rng(), unused_first=True) >= tasks
+    assert tasks_left(ledger, lambda trial: default.resolve(trial, 2), 2, rng(), unused_first=True) >= tasks

@@ -142,7 +142,7 @@ def test_the_step_size_goes_down_like_half_a_cosine_wave(optimizer: str, monkeyp
     step = Naive.step
 
     def noting(self: Naive, used: Optimizer) -> None:
-        rates.append(used.learning_rate)
+        rates.append(float(used.rate))
         step(self, used)
 
     monkeypatch.setattr(Naive, "step", noting)

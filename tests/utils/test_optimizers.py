@@ -46,7 +46,8 @@ def test_sgd_is_torchs(seed: int, momentum: float, decay: float, gaps: bool, for
     optimizer = SGD(ours, 0.1, momentum, decay)
     expected = torch.optim.SGD(theirs, 0.1, momentum, weight_decay=decay, foreach=foreach)
     for step in range(20):
-        optimizer.learning_rate = expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        optimizer.set_rate(expected.param_groups[0]["lr"])
         for parameters in (ours, theirs):
             set_gradients(parameters, seed + step, gaps=gaps)
         optimizer.step()
@@ -62,7 +63,8 @@ def test_adam_is_torchs(seed: int, decay: float, gaps: bool) -> None:
         torch.optim.Adam(theirs, 0.1, weight_decay=decay, fused=True),
     )
     for step in range(20):
-        optimizer.learning_rate = expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
+        optimizer.set_rate(expected.param_groups[0]["lr"])
         for parameters in (ours, theirs):
             set_gradients(parameters, seed + step, gaps=gaps)
         optimizer.step()
@@ -103,10 +105,10 @@ def test_the_state_is_restored(make: Make) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda state: {**state, "9/momentum": torch.zeros(1)}, "no such parameter"),
-        (lambda state: {**state, "a": torch.zeros(1)}, "no such parameter"),
-        (lambda state: {**state, "0/speed": torch.zeros(7, 5)}, "expected nothing"),
-        (lambda state: {name: torch.zeros(2) for name in state}, r"expected shape \(7, 5\)"),
+        (lambda state: {**state, "9/momentum": torch.zeros(1)}, "unknown content"),
+        (lambda state: {**state, "a": torch.zeros(1)}, "unknown content"),
+        (lambda state: {**state, "0/speed": torch.zeros(7, 5)}, r"unknown content \(speed\)"),
+        (lambda state: {name: torch.zeros(2) for name in state}, "of the wrong size"),
     ],
 )
 def test_a_state_that_does_not_fit_is_a_run_error(
@@ -122,7 +124,7 @@ def test_a_state_that_does_not_fit_is_a_run_error(
 
 def test_a_state_of_which_a_part_is_missing_is_a_run_error() -> None:
     parameters = new_parameters(0)
-    with pytest.raises(RunError, match="incomplete: square, steps missing"):
+    with pytest.raises(RunError, match="square is missing"):
         Adam(parameters, 0.1).load_state_tensors({"1/mean": torch.zeros(130)})
 
 
@@ -140,10 +142,6 @@ def test_rows_that_are_reset_have_no_past(make: Make) -> None:
             assert int((tensor != 0).sum()) == 128
         elif tensor.dim():
             assert tensor.all()
-    optimizer.reset(parameters[1])
-    assert not any(name.startswith("1/") for name in optimizer.state_tensors())
-    optimizer.reset()
-    assert optimizer.state_tensors() == {}
 
 
 def test_gradients_are_removed() -> None:

@@ -14,7 +14,7 @@ import torch
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
-from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
 from spacenet.errors import SettingsError
@@ -316,11 +316,8 @@ class Stream(Sequence[Task]):
     @cached_property
     def normalization(self) -> Normalization:
         """What is done to the inputs of all tasks, fitted on the training data of the first one."""
-        data, config = self.dataset, self.resolved_preprocessing
-        first = data.x_train[_is_among(data.y_train, self.task_labels[0])]
-        assert config.scale is not None
-        spec = NormalizationSpec(config.scale, config.mean, config.std, config.centering, bool(config.per_feature_std))
-        return Normalization.fit(first, spec)
+        first = self.dataset.x_train[_is_among(self.dataset.y_train, self.task_labels[0])]
+        return Normalization.fit(first, self.resolved_preprocessing)
 
     def __repr__(self) -> str:
         train, test = (sum(counts) for counts in self._count_samples())

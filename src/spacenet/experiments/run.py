@@ -266,7 +266,7 @@ class Run:
 
     def _model(self, metrics: dict[str, Any]) -> Model | None:
         """A model to use, where the method's network is one."""
-        tasks = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
+        tasks: list[tuple[Any, ...]] = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
         if not isinstance(self.method, SparseMethod) or not tasks:
             return None
         training = dataclasses.replace(self.config.model.training, device="auto", devices=1)
@@ -274,9 +274,7 @@ class Run:
             self.config.model, training=training, preprocessing=self.stream.resolved_preprocessing
         )
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
-        return Model.from_method(
-            config, self.stream.input_shape, self.method, self.stream.normalization, tasks, measured
-        )
+        return Model(config, self.stream.input_shape, self.stream.normalization, tasks, measured, self.method)
 
     def _call(self, event: Callable[[Callback], None]) -> None:
         for callback in self.callbacks:

@@ -5,8 +5,14 @@ their bounds and texts, and nowhere else.
 """
 
 import inspect
+import math
+import textwrap
+import types
+import typing
+from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -14,24 +20,35 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spacenet.config.model import ModelConfig
+from spacenet.config.model import SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
+from spacenet.config.presets import ESTIMATOR_PRESET
+from spacenet.config.settings import field_docs, field_types
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
-from spacenet.model.parameters import automatic_settings, setting_parameters
+
+METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
+STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
+EXCLUDED = ("devices", "name")
+"""Settings of a run that a model does not have."""
+AUTOMATIC = {
+    "epochs": f"None: enough for about {STEPS} steps, {MIN_EPOCHS} to {MAX_EPOCHS}.",
+    "learning_rate": "None: 0.02 for the MLP, 0.1 for other networks.",
+    "phantom_classes": "None: 8 for the MLP, 0 for other networks.",
+}
+"""Settings that follow from the first task's data and the network if they are None."""
+WIDTH = 110  # characters of a line in the docstring
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
     model_: Model
 
     def __init__(self, **params: Any) -> None:
-        known = inspect.signature(type(self)).parameters
-        for name in params:
-            if name not in known:
-                raise TypeError(f"SpaceNetClassifier got an unexpected keyword argument {name!r}")
-        for name, parameter in known.items():
-            setattr(self, name, params.get(name, parameter.default))
+        given = inspect.signature(type(self)).bind(**params)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            setattr(self, name, value)
 
     # Learning
 
@@ -55,14 +72,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self
 
     def _new_model(self, x: Array) -> Model:
-        """A model for samples of this shape that has learned nothing."""
         model_method(self.method)
-        net, values = self._net_name(x.shape[1:]), self._settings()
-        values = {**automatic_settings(len(x), values["batch_size"], net), **values}
-        sections: dict[str, dict[str, Any]] = {"net": {"name": net}, "method": {"name": self.method}}
-        for name, value in values.items():
-            sections.setdefault(setting_parameters()[name].section, {})[name] = value
-        config = ModelConfig.from_plain({**sections, "seed": _seed(self.random_state)})
+        net, given = self._net_name(x.shape[1:]), self._settings()
+        values = {**automatic_settings(len(x), given["batch_size"], net), **given}
+        names = {"net": {"name": net}, "method": {"name": self.method}, "seed": _seed(self.random_state)}
+        config = ModelConfig.from_plain(merge(names, sort_into_sections(self.method, values)))
         return Model(config, tuple(x.shape[1:]))
 
     def _net_name(self, input_shape: tuple[int, ...]) -> str:
@@ -94,10 +108,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise fixed_setting_error("net")
         known, given = setting_parameters(), self._settings()
         automatic = automatic_settings(len(x), given["batch_size"], config.net.name)
-        sections = config.to_plain()
-        for name in (name for name in changed if name in known):
-            sections[known[name].section] |= {name: given.get(name, automatic.get(name))}
-        return ModelConfig.from_plain(sections)
+        values = {name: given.get(name, automatic.get(name)) for name in changed if name in known}
+        return ModelConfig.from_plain(merge(config.to_plain(), sort_into_sections(config.method, values)))
 
     # Predicting
 
@@ -182,6 +194,69 @@ def load(path: str | Path) -> SpaceNetClassifier:
     classifier.n_features_in_ = model.input_shape[0]
     classifier._learned_params = classifier._plain_params()
     return classifier
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One of the estimator's parameters that is a setting."""
+
+    default: Any
+    hint: Any
+    doc: str
+    methods: tuple[str, ...] = ()  # the methods that have it; empty for all
+
+    def belongs_to(self, method: str) -> bool:
+        return not self.methods or method in self.methods
+
+    def describe(self, name: str) -> str:
+        some = 0 < len(self.methods) < len(METHODS)
+        doc = f"{self.doc} (Only {', '.join(self.methods)}.)" if some else self.doc
+        text = textwrap.indent(textwrap.fill(doc, WIDTH), " " * 8)
+        return f"{name} : {_describe_type(self.hint)}, default {self.default!r}\n{text}"
+
+
+@cache
+def setting_parameters() -> dict[str, Parameter]:
+    """All settings that the estimator takes, by name."""
+    found: dict[str, Parameter] = {}
+    kinds: list[tuple[str, type]] = [("", kind) for kind in SECTIONS.values()]
+    for method, kind in [*kinds, *((method, settings_type(method)) for method in METHODS)]:
+        docs, hints = field_docs(kind), field_types(kind)
+        for field in fields(kind):
+            name = field.name
+            if name in EXCLUDED:
+                continue
+            methods = (*(found[name].methods if name in found else ()), *([method] if method else []))
+            hint = hints[name] | None if name in AUTOMATIC else hints[name]
+            doc = f"{docs.get(name, '')} {AUTOMATIC.get(name, '')}".strip()
+            found[name] = Parameter(ESTIMATOR_PRESET.get(name, field.default), hint, doc, methods)
+    return found
+
+
+def automatic_settings(samples: int, batch_size: Any, net: str) -> dict[str, Any]:
+    """The values of `AUTOMATIC` settings for a task with this number of samples."""
+    size = batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
+    rate, phantoms = (0.02, 8) if net == "mlp" else (0.1, 0)
+    return {"epochs": epochs_for(samples, size), "learning_rate": rate, "phantom_classes": phantoms}
+
+
+def epochs_for(samples: int, batch_size: int) -> int:
+    """Epochs that make about `STEPS` steps: few samples need more of them, many need not all be seen so often."""
+    return min(max(STEPS // max(1, math.ceil(samples / max(1, batch_size))), MIN_EPOCHS), MAX_EPOCHS)
+
+
+def _describe_type(hint: Any) -> str:
+    """A field's type as numpydoc writes it: int or None, {"sgd", "adam"}, tuple of int."""
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return _describe_type(members[0])
+    if origin is Literal:
+        return "{" + ", ".join(f'"{each}"' for each in members) + "}"
+    if origin is tuple:
+        return f"tuple of {_describe_type(members[0])}"
+    if members:
+        return " or ".join(map(_describe_type, members))
+    return {types.NoneType: "None", str: "str"}.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def _seed(state: Any) -> int:

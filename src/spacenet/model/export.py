@@ -8,11 +8,11 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
 from spacenet.data.preprocessing import Array, Normalization
-from spacenet.errors import DataError, SpacenetError
+from spacenet.errors import SpacenetError
 from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
 from spacenet.space.pack import Pack
@@ -33,8 +33,7 @@ MAX_DIFFERENCE = 1e-4
 ROUNDING = 1e-6
 """The relative rounding error of 32-bit scores; a probability changes by no more than its score does."""
 CHECKED_BATCHES = (1, 37)
-CHECKED_RANGE = 3.0
-"""Inputs of the check lie within this many standard deviations of the first task's mean."""
+CHECKED_RANGE = 3.0  # inputs of the check lie within this many standard deviations of the first task's mean
 OPSET = 18
 INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
 Metadata = dict[str, str]
@@ -94,64 +93,58 @@ class Exported:
     classes: tuple[Label, ...]
 
 
-class Format(Protocol):
+@dataclass
+class Format:
     """A kind of file: how it is written, and how it is used."""
 
     suffix: str
-    libraries: Sequence[str]
+    libraries: tuple[str, ...]
     """Those that it needs besides torch."""
-
-    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes: ...
-
-    def load(self, path: Path) -> Loaded: ...
+    content: Callable[[ExportedProgram, Metadata], bytes]
+    load: Callable[[Path], Loaded]
 
 
-class TorchFormat(Format):
-    """A program of torch.export: weights as bytes, the graph as JSON."""
-
-    suffix, libraries = ".pt2", ()
-
-    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
-        for node in program.graph.nodes:
-            node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
-        file = io.BytesIO()
-        torch.export.save(program, file, extra_files={METADATA: json.dumps(metadata)})
-        return file.getvalue()
-
-    def load(self, path: Path) -> Loaded:
-        metadata = {METADATA: ""}
-        with path.open("rb") as file:
-            module = torch.export.load(file, extra_files=metadata).module()
-        return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(metadata[METADATA])
+def _torch_content(program: ExportedProgram, metadata: Metadata) -> bytes:
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
+    file = io.BytesIO()
+    torch.export.save(program, file, extra_files={METADATA: json.dumps(metadata)})
+    return file.getvalue()
 
 
-class OnnxFormat(Format):
-    """One ONNX file with all its weights."""
-
-    suffix, libraries = ".onnx", ("onnx", "onnxscript", "onnxruntime")
-
-    def content(self, program: ExportedProgram, metadata: Metadata) -> bytes:
-        options: dict[str, Any] = {"dynamo": True, "opset_version": OPSET, "verbose": False}
-        written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
-        model = written.model_proto  # a new one with each access
-        graph = model.graph
-        for each in (*graph.input, *graph.output):
-            each.type.tensor_type.shape.dim[0].dim_param = "batch"
-        for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
-            part.ClearField("metadata_props")  # names files of the machine that it was written on
-        graph.ClearField("value_info")
-        require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
-        return bytes(model.SerializeToString())
-
-    def load(self, path: Path) -> Loaded:
-        runtime = require_extra("to onnx", "export", "onnxruntime")
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
-        session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        return lambda x: session.run([OUTPUT], {INPUT: x})[0], dict(session.get_modelmeta().custom_metadata_map)
+def _load_torch(path: Path) -> Loaded:
+    metadata = {METADATA: ""}
+    with path.open("rb") as file:
+        module = torch.export.load(file, extra_files=metadata).module()
+    return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(metadata[METADATA])
 
 
-FORMATS: Mapping[str, Format] = {"onnx": OnnxFormat(), "torch": TorchFormat()}
+def _onnx_content(program: ExportedProgram, metadata: Metadata) -> bytes:
+    options: dict[str, Any] = {"dynamo": True, "opset_version": OPSET, "verbose": False}
+    written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
+    model = written.model_proto  # a new one with each access
+    graph = model.graph
+    for each in (*graph.input, *graph.output):
+        each.type.tensor_type.shape.dim[0].dim_param = "batch"
+    for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
+        part.ClearField("metadata_props")  # names files of the machine that it was written on
+    graph.ClearField("value_info")
+    require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
+    return bytes(model.SerializeToString())
+
+
+def _load_onnx(path: Path) -> Loaded:
+    runtime = require_extra("to onnx", "export", "onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
+    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda x: session.run([OUTPUT], {INPUT: x})[0], dict(session.get_modelmeta().custom_metadata_map)
+
+
+FORMATS = {
+    "onnx": Format(".onnx", ("onnx", "onnxscript", "onnxruntime"), _onnx_content, _load_onnx),
+    "torch": Format(".pt2", (), _torch_content, _load_torch),
+}
 
 
 def export_model(model: Model, path: Path, to: str) -> Exported:
@@ -161,14 +154,14 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     form = FORMATS[to]
     for library in form.libraries:
         require_extra(f"to {to}", "export", library)
-    if model.normalization is None:
-        raise DataError("the model has not learned anything yet, there is nothing to export")
+    normalization = model.fitted_normalization
     facts = {"classes": model.classes, "input_shape": model.input_shape, "tasks": len(model.tasks)}
     metadata = {name: json.dumps(value) for name, value in {**facts, "spacenet": __version__}.items()}
-    packed = model.method.pack
-    network = PackedNetwork(model.method.predictor, model.normalization, model.columns())
+    network = PackedNetwork(model.method.predictor, normalization, model.columns())
     try:
-        with atomic_write(path) as beside, _quiet():
+        with atomic_write(path) as beside, warnings.catch_warnings(action="ignore"), ExitStack() as stack:
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.WARNING)  # exporters say much
             samples = torch.zeros(2, *model.input_shape)  # with one, torch would assume that there is always one
             program = torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
             content = form.content(program, metadata)
@@ -182,9 +175,10 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         what = f"the network cannot be exported as {to} with torch {torch.__version__}"
         raise SpacenetError(f"{what} ({reason})") from error
-    names = [layer.name for layer in model.method.blueprint.hidden]
-    layers = (PackedLayer(name, len(packed.units[name]), model.method.ledger.size(name)) for name in names)
-    return Exported(path, to, len(content), difference, tuple(layers), tuple(model.classes))
+    ledger, units = model.method.ledger, model.method.pack().units
+    names = [layer.name for layer in ledger.blueprint.hidden]
+    layers = tuple(PackedLayer(name, len(units[name]), ledger.size(name)) for name in names)
+    return Exported(path, to, len(content), difference, layers, tuple(model.classes))
 
 
 def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
@@ -214,15 +208,3 @@ def _inputs(model: Model) -> Iterator[Array]:
         raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the messages of the exporters."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            yield
-    finally:
-        logging.disable(before)

@@ -1,23 +1,51 @@
-"""The model file: one safetensors file, self-contained, no pickle, with a checksum. It is read whole, or refused."""
+"""The model file: one safetensors file, self-contained, no pickle, with a checksum. It is read whole, or refused.
+
+It holds a header as one JSON text, and arrays in about as many bytes as the connections need. Connections are sorted by
+owner, target and source. Each link has a table of rows (owner, target, count), and for each connection its source, in
+as few bytes as the number of sources needs, and its value. What a method keeps besides its connections, such as class
+statistics, is stored under extra/ as it is.
+
+When a file is read everything is checked: it may be damaged or malicious.
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
+from torch import Tensor
 
-from spacenet.data.preprocessing import Array
+from spacenet import __version__
+from spacenet.config.model import ModelConfig
+from spacenet.config.settings import from_plain, to_plain
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import ModelFileError
-from spacenet.model.encoding import Arrays, decode, encode
-from spacenet.model.model import Model
+from spacenet.methods.base import NETWORK, PROGRESS
+from spacenet.model.model import Label, Model, model_method
+from spacenet.nets import build_net
+from spacenet.space.blueprint import Blueprint, Link
+from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import packed_units, sizes
 from spacenet.utils.files import save_bytes
 
 HEADER = "spacenet-model"
 MAX_HEADER = 4 * 1024**2
 """Bytes of a header that are read; a model of a thousand classes has a tenth of that."""
+FORMAT = 2
+EXTRA = "extra/"
+MEAN, STD = "normalization/mean", "normalization/std"
+MAX_PACKED = 2**24
+"""Numbers that a packed network may have, however few connections there are; beyond that, `SPARSEST` times those."""
+SPARSEST = 256
+MAX_TASKS = np.iinfo(np.int16).max
+Arrays = dict[str, Array]
 
 
 def save_model(path: Path, model: Model) -> None:
@@ -38,15 +66,13 @@ def load_model(path: Path) -> Model:
 
 
 def to_bytes(model: Model) -> bytes:
-    """The content of a model's file."""
     text, arrays = encode(model)
     return bytes(save(arrays, {HEADER: f"{compute_checksum(text, arrays)} {text}"}))
 
 
 def from_bytes(content: bytes) -> Model:
-    """The model whose file content this is."""
     length = int.from_bytes(content[:8], "little")
-    header = _header(content[8 : 8 + min(length, MAX_HEADER)])
+    header = _parse(content[8 : 8 + min(length, MAX_HEADER)])
     try:
         arrays: Arrays = load(content)
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
@@ -70,7 +96,7 @@ def _content(path: Path) -> bytes:
             if len(start) < 8 or not 0 < length <= MAX_HEADER:
                 raise ModelFileError("not a model file")
             text = file.read(length)
-            ends = [each["data_offsets"][1] for name, each in _header(text).items() if name != "__metadata__"]
+            ends = [each["data_offsets"][1] for name, each in _parse(text).items() if name != "__metadata__"]
             if path.stat().st_size != 8 + length + max(ends, default=0):
                 raise ModelFileError("cut off, or not a model file")
             return start + text + file.read()
@@ -82,17 +108,17 @@ def _content(path: Path) -> bytes:
         raise ModelFileError("damaged, or not a model file") from error
 
 
-def _header(text: bytes) -> dict[str, Any]:
+def _parse(text: str | bytes) -> dict[str, Any]:
     try:
         header = json.loads(text)
-    except (ValueError, RecursionError):
-        header = None
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"damaged: its header cannot be read ({error})") from error
     if not isinstance(header, dict):
         raise ModelFileError("damaged: its header cannot be read")
     return header
 
 
-def compute_checksum(text: str, arrays: Mapping[str, Array]) -> str:
+def compute_checksum(text: str, arrays: Arrays) -> str:
     """The SHA-256 of a header's text and the arrays with their names, types and shapes."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass"))
     for name in sorted(arrays):
@@ -100,3 +126,185 @@ def compute_checksum(text: str, arrays: Mapping[str, Array]) -> str:
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode("utf-8", "surrogatepass"))
         digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Header:
+    """The header's JSON text."""
+
+    format: int
+    spacenet: str
+    config: dict[str, Any]
+    """The model's whole configuration, as `ModelConfig.to_plain` gives it."""
+    input_shape: tuple[int, ...]
+    scale: float
+    tasks: list[list[Label]]
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+
+def encode(model: Model) -> tuple[str, Arrays]:
+    ledger, normalization = model.method.ledger, model.fitted_normalization
+    config, std, tasks = model.config.to_plain(), normalization.std, [list(task) for task in model.tasks]
+    header = Header(FORMAT, __version__, config, model.input_shape, normalization.scale, tasks, model.metrics)
+    arrays = {
+        MEAN: normalization.mean.expand(model.input_shape).numpy(),
+        STD: (std.expand(model.input_shape) if std.dim() else std.reshape(1)).numpy(),
+    }
+    arrays |= {f"state/{layer.name}": ledger.state[layer.name].numpy() for layer in ledger.blueprint.hidden}
+    arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}
+    for link in ledger.blueprint.links:
+        arrays |= _columns(link, ledger)
+    arrays |= {EXTRA + name: tensor.numpy() for name, tensor in model.method.extra_state().items()}
+    text = json.dumps(to_plain(header), sort_keys=True)
+    return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}
+
+
+def _columns(link: Link, ledger: Ledger) -> Arrays:
+    held = ledger.connections[link.name]
+    owner, target, source = (column.numpy().astype(np.int64) for column in (held.owner, held.target, held.source))
+    order = np.lexsort((source, target, owner))
+    rows, counts = np.unique(np.stack([owner[order], target[order]], axis=1), axis=0, return_counts=True)
+    table = np.concatenate([rows, counts[:, None]], axis=1)
+    return {
+        f"links/{link.name}/rows": table.astype(np.uint32),
+        f"links/{link.name}/source": source[order].astype(source_type(ledger.size(link.source))),
+        f"links/{link.name}/value": held.value.numpy()[order],
+    }
+
+
+def source_type(sources: int) -> "np.dtype[Any]":
+    """The smallest type that can number this many sources."""
+    return np.min_scalar_type(max(0, sources - 1))
+
+
+def decode(text: str, arrays: Arrays) -> Model:
+    """The model that a header's text and arrays describe; everything in them that cannot be is an error."""
+    try:
+        header = _header(text)
+        config = ModelConfig.from_plain(header.config)
+        model_method(config.method)
+        _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
+        normalization = _normalization(header, arrays)
+        blueprint = build_net(config.net, header.input_shape)
+        tasks = [tuple(task) for task in header.tasks]
+        ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
+        _check_packed(ledger)
+        model = Model(config, header.input_shape, normalization, tasks, header.metrics)
+        _load_state(model, ledger, arrays)
+        return model
+    except ValueError as error:  # of our own checks, and for settings that cannot work
+        raise ModelFileError(f"not a usable model file: {error}") from error
+
+
+def _normalization(header: Header, arrays: Arrays) -> Normalization:
+    shape = header.input_shape
+    mean, std = arrays.get(MEAN), arrays.get(STD)
+    if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
+        raise ValueError("input shape and normalization do not agree")
+    for part in (mean, std):
+        _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
+    _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
+    scale = torch.from_numpy(std)
+    return Normalization(header.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0])
+
+
+def _header(text: str) -> Header:
+    values = _parse(text)
+    version = values.get("format")
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise ModelFileError("not a usable model file (its header names no format)")
+    if version != FORMAT:
+        age, remedy = ("a newer", "upgrade") if version > FORMAT else ("an older", "train it again")
+        raise ModelFileError(
+            f"written by {age} spacenet, in format {version}; this one ({__version__}) reads format {FORMAT}: {remedy}"
+        )
+    header = from_plain(Header, values, "its header")
+    _expect(math.isfinite(header.scale), "its scale is not a number")
+    _expect(bool(header.tasks) and all(header.tasks), "a task without classes")
+    _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
+    _expect(all(label == label for task in header.tasks for label in task), "a label is not a number")
+    _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
+    return header
+
+
+def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int, outputs: int) -> Ledger:
+    """The ledger that the file holds. Nothing is made before an array of its size was found in the file."""
+    left = {name: array for name, array in arrays.items() if not name.startswith(EXTRA) and name not in (MEAN, STD)}
+
+    def take(name: str, kind: Any, *shape: int | None) -> Array:
+        array = left.pop(name, np.empty(0, object))
+        fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        _expect(array.dtype == kind and fits, f"{name} is missing or of the wrong size")
+        return array
+
+    state = {}
+    for layer in blueprint.layers:
+        name, size = layer.name, outputs if layer is blueprint.output else layer.size
+        if layer not in blueprint.hidden:
+            state[name] = torch.full((size,), FREE, dtype=torch.int16)
+            continue
+        held = take(f"state/{name}", np.int16, None)
+        _expect(len(held) >= size, f"state/{name} is missing or of the wrong size")  # more where it has grown
+        _expect(bool(((held >= FREE) & (held < tasks)).all()), f"{name} is reserved by a task that does not exist")
+        state[name] = torch.from_numpy(held)
+    units = {}
+    for key, (layer, value) in blueprint.unit_values().items():
+        values = take(f"units/{key}", np.float32, len(state[layer.name]))
+        possible = bool((np.isfinite(values) & (values >= value.least)).all())
+        _expect(possible, f"{key} has values that are not possible")
+        units[key] = torch.from_numpy(values)
+    connections = {link.name: _read_link(link, state, take, tasks) for link in blueprint.links}
+    _expect(not left, f"unknown content ({', '.join(sorted(left)[:3])})")
+    ledger = Ledger(blueprint)
+    ledger.state, ledger.units, ledger.connections = state, units, connections
+    return ledger
+
+
+def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array], tasks: int) -> Connections:
+    sources, size = len(state[link.source]), len(state[link.target])
+    rows = take(f"links/{link.name}/rows", np.uint32, None, 3)
+    source = take(f"links/{link.name}/source", source_type(sources), None)
+    value = take(f"links/{link.name}/value", np.float32, len(source), *link.kernel)
+    owners, targets, counts = rows.astype(np.int64).T
+    _expect(int(counts.sum()) == len(source) and bool((counts > 0).all()), f"{link.name}: rows do not add up")
+    _expect(bool((owners < tasks).all()), f"{link.name}: an owner that does not exist")
+    _expect(bool((targets < size).all()) and bool((source < sources).all()), f"{link.name}: a unit that does not exist")
+    _expect(bool((np.diff(owners * size + targets) > 0).all()), f"{link.name}: rows out of order")
+    _expect(bool(np.isfinite(value).all()), f"{link.name}: a weight that is not a number")
+    owner, target = np.repeat(owners, counts), np.repeat(targets, counts)
+    position = target * sources + source.astype(np.int64)
+    _expect(len(np.unique(position)) == len(position), f"{link.name}: a connection twice")
+    until = state[link.target].numpy()[target]
+    _expect(bool(((until == FREE) | (owner <= until)).all()), f"{link.name}: a connection into a unit reserved before")
+    columns = (source.astype(np.int32), target.astype(np.int32), owner.astype(np.int16), value)
+    return Connections(*map(torch.from_numpy, columns))
+
+
+def _check_packed(ledger: Ledger) -> None:
+    """A few connections between very many units would make a huge network when packed."""
+    size = sizes(ledger, packed_units(ledger))
+    packed = sum(size[link.target] * size[link.source] * math.prod(link.kernel) for link in ledger.blueprint.links)
+    held = sum(connections.value.numel() for connections in ledger.connections.values())
+    most = max(MAX_PACKED, SPARSEST * held)
+    _expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
+
+
+def _load_state(model: Model, ledger: Ledger, arrays: Arrays) -> None:
+    """Give the method its ledger and what it keeps besides, once it has found nothing wrong with it."""
+    held = {name.removeprefix(EXTRA): array for name, array in arrays.items() if name.startswith(EXTRA)}
+    _expect(all(array.dtype == np.float32 for array in held.values()), "class statistics that are not numbers")
+    extra, method = {name: torch.from_numpy(array) for name, array in held.items()}, model.method
+    state = {
+        PROGRESS + "classes": torch.tensor([len(task) for task in model.tasks], dtype=torch.int32),
+        PROGRESS + "tasks": torch.tensor(len(model.tasks), dtype=torch.int32),
+        **{NETWORK + name: tensor for name, tensor in ledger.tensors().items()},
+    }
+    method.load_state(state)
+    method.check_extra(extra, model.input_shape)
+    if extra:
+        method.load_state({**state, **extra})
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from spacenet.config.settings import to_plain
+from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
 from spacenet.space.ledger import FREE, Ledger
@@ -22,27 +23,20 @@ class LayerSpace:
 
     name: str
     units: int
-    unused: int
-    """Free, and nothing is connected to them."""
-    shared: int
-    """Free and in use: later tasks may select them too."""
-    reserved: int
-    """A task's own, for good."""
-    several: int
-    """Units, of any kind, to which several tasks have connections."""
-    connections: int
-    """Those that lead into the layer."""
+    unused: int  # free, and nothing is connected to them
+    shared: int  # free and in use: later tasks may select them too
+    reserved: int  # a task's own, for good
+    several: int  # units, of any kind, to which several tasks have connections
+    connections: int  # those that lead into the layer
 
 
 @dataclass(frozen=True)
 class TaskSpace:
     """What one task learned, and what it has of the network."""
 
-    number: int
-    """From 1."""
+    number: int  # from 1
     classes: tuple[Label, ...]
-    reserved: int
-    """Units that are its own, in all hidden layers."""
+    reserved: int  # units that are its own, in all hidden layers
     connections: int
 
 
@@ -51,14 +45,10 @@ class FileSizes:
     """Bytes."""
 
     file: int
-    per_connection: float
-    """Of the file, without what is kept of classes."""
-    packed: int
-    """What predicts: the small dense network, and what the method computes beside it."""
-    ledger: int
-    """What is needed to learn more tasks."""
-    dense: int
-    """All weights of the network if it were dense."""
+    per_connection: float  # of the file, without what is kept of classes
+    packed: int  # what predicts: the small dense network, and what the method computes beside it
+    ledger: int  # what is needed to learn more tasks
+    dense: int  # all weights of the network if it were dense
 
 
 @dataclass(frozen=True)
@@ -81,55 +71,52 @@ class Inspection:
     outputs: int
     outputs_connections: int
     connections: int
-    weights: int
-    """Numbers: more than connections where these are kernels."""
+    weights: int  # numbers: more than connections where these are kernels
     tasks_left: int | None
     """More tasks like the last one; None where the method needs all old data to continue."""
     class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
     sizes: FileSizes
-    measured: dict[str, float]
-    """Accuracy and the like, in percent."""
+    measured: dict[str, float]  # accuracy and the like, in percent
     measured_on: str
-    measured_after: int | None
-    """Tasks that were learned when it was measured."""
+    measured_after: int | None  # tasks that were learned when it was measured
 
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
     """The figures of a model; `file_bytes` is the size of its file."""
     config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
-    connections = sum(map(len, ledger.connections.values()))
     output = blueprint.output.name
+    states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
+    owners = torch.cat([held.owner for held in ledger.connections.values()])
     return Inspection(
         method=config.method,
         seed=config.seed,
         net=config.net.name,
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=model.input_shape,
-        normalization=describe_normalization(model),
+        normalization=_describe(model.fitted_normalization),
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
         classes=model.classes,
         layers=[_layer(ledger, layer.name) for layer in blueprint.hidden],
-        tasks=[_task(ledger, number, classes) for number, classes in enumerate(model.tasks)],
+        tasks=[
+            TaskSpace(number + 1, classes, int((states == number).sum()), int((owners == number).sum()))
+            for number, classes in enumerate(model.tasks)
+        ],
         inputs=ledger.size(blueprint.input.name),
         inputs_used=int(ledger.used(blueprint.input.name).sum()),
         outputs=ledger.size(output),
         outputs_connections=int(ledger.ingoing(output).sum()),
-        connections=connections,
+        connections=len(owners),
         weights=sum(held.value.numel() for held in ledger.connections.values()),
         tasks_left=None if model.method.needs_old_data else model.space_left(),
         class_memory=model.method.class_memory(model.input_shape),
-        sizes=_sizes(model, file_bytes, connections),
+        sizes=_sizes(model, file_bytes, len(owners)),
         **_measured(model.metrics),
     )
 
 
-def describe_normalization(model: Model) -> str:
-    """The normalization of raw values in words."""
-    made = model.normalization
-    if made is None:
-        return "not fitted yet"
+def _describe(made: Normalization) -> str:
     scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
     return f"{'' if made.scale == 1 else scale + ', '}minus {_number(made.mean)}, divided by {_number(made.std)}"
 
@@ -150,12 +137,6 @@ def _layer(ledger: Ledger, name: str) -> LayerSpace:
     owners = torch.cat(pairs).unique(dim=0)[:, 0].bincount(minlength=1)
     several, connections = int((owners > 1).sum()), int(ledger.ingoing(name).sum())
     return LayerSpace(name, len(free), unused, shared, reserved, several, connections)
-
-
-def _task(ledger: Ledger, number: int, classes: tuple[Label, ...]) -> TaskSpace:
-    reserved = sum(int((ledger.state[layer.name] == number).sum()) for layer in ledger.blueprint.hidden)
-    connections = sum(int((held.owner == number).sum()) for held in ledger.connections.values())
-    return TaskSpace(number + 1, classes, reserved, connections)
 
 
 def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:

@@ -4,8 +4,8 @@ It takes raw inputs, as the user has them, and predicts the user's labels. The e
 service are ways to use it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,13 +15,13 @@ from torch import Tensor
 
 from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.data.augmentation import check_images
-from spacenet.data.preprocessing import Array, Normalization, NormalizationSpec
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets import build_net
-from spacenet.space.blueprint import CPU, Blueprint
+from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task
 from spacenet.utils.text import plural
@@ -47,49 +47,23 @@ class Model:
 
     config: ModelConfig
     input_shape: tuple[int, ...]
-    normalization: Normalization | None = None
-    """Fitted on the first task."""
+    normalization: Normalization | None = None  # fitted on the first task
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)
     """What was measured when a run ended, if the model comes from one."""
-    _method: SparseMethod | None = None
+    method: SparseMethod = None  # type: ignore[assignment]
+    """What learns and predicts, on the CPU; a new one if none is given."""
 
     def __post_init__(self) -> None:
-        if self._method is None:
-            self._method = self.build()
+        if self.method is None or self.method.device.type != "cpu":
+            self.method = self.build(CPU, self.method)
 
-    @classmethod
-    def from_method(
-        cls,
-        config: ModelConfig,
-        input_shape: tuple[int, ...],
-        method: SparseMethod,
-        normalization: Normalization,
-        tasks: Sequence[tuple[Any, ...]],
-        metrics: dict[str, Any],
-    ) -> "Model":
-        """The model that a method has learned."""
-        model = cls(config, input_shape, normalization, list(tasks), metrics, method)
-        if method.device.type != "cpu":
-            model._method = model.build(CPU, method)
-        return model
-
-    @property
-    def method(self) -> SparseMethod:
-        assert self._method is not None
-        return self._method
-
-    def build(
-        self, device: torch.device = CPU, learned: SparseMethod | None = None, blueprint: Blueprint | None = None
-    ) -> SparseMethod:
+    def build(self, device: torch.device = CPU, learned: SparseMethod | None = None) -> SparseMethod:
         """A new method for this model, with the state of `learned` if that is given."""
         kind = model_method(self.config.method)
-        if learned is not None:
-            blueprint = learned.blueprint
-        elif blueprint is None:
-            blueprint = build_net(self.config.net, self.input_shape)
         if self.config.training.augment != "none":
             check_images(self.input_shape)
+        blueprint = build_net(self.config.net, self.input_shape) if learned is None else learned.blueprint
         method = kind(blueprint, self.config.method_settings, self.config.seed, device)
         method.check_inputs(self.input_shape)
         if learned is not None:
@@ -169,8 +143,8 @@ class Model:
             check_change(self.config, config)
             changed = replace(self, config=config, tasks=list(self.tasks))
         labels, numbers = np.unique(y, return_inverse=True)
-        spec = preprocessing_spec(changed.config.preprocessing, x)
-        normalization = self.normalization or Normalization.fit(x, spec)
+        preprocessing = resolve_preprocessing(changed.config.preprocessing, x)
+        normalization = self.normalization or Normalization.fit(x, preprocessing)
         training = changed.config.training
         hardware, first = find_hardware(training), len(self.outputs)
         samples = Samples(normalization(x), torch.from_numpy(numbers.reshape(-1)).long() + first)
@@ -179,16 +153,17 @@ class Model:
         untouched = not self.tasks and changed is self and hardware.device.type == "cpu"
         method = self.method if untouched else changed.build(hardware.device, self.method)
         try:
-            with _threads(training.threads):
+            with ExitStack() as stack:
+                stack.callback(torch.set_num_threads, torch.get_num_threads())
+                torch.set_num_threads(training.threads)
                 hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": lambda epoch, optimizer: on_epoch(epoch)}
                 learn_task(method, task, training, hardware=hardware, **hooks)
         except BaseException:
             if untouched:
-                self._method = self.build(blueprint=self.method.blueprint)
+                self.method = self.build()
             raise
-        self._method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
-        resolved = replace(changed.config.preprocessing, scale=spec.scale, per_feature_std=spec.each_feature)
-        self.config = changed.config if self.tasks else replace(changed.config, preprocessing=resolved)
+        self.method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
+        self.config = changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing)
         self.normalization = normalization
         self.tasks = [*self.tasks, task.labels]  # type: ignore[list-item]
 
@@ -220,12 +195,12 @@ def fixed_setting_error(setting: str) -> SettingsError:
     return SettingsError("cannot change after the first task is learned; fit a new model instead", setting=setting)
 
 
-def preprocessing_spec(config: PreprocessingConfig, x: Array) -> NormalizationSpec:
-    """How raw values like these become inputs: as configured, and where that is open, as suits the data."""
+def resolve_preprocessing(config: PreprocessingConfig, x: Array) -> PreprocessingConfig:
+    """The configuration with what suits raw values like these in place of None."""
     pixels = x.dtype == np.uint8
     scale = (1 / 255 if pixels else 1.0) if config.scale is None else config.scale
     each = not pixels and x.ndim == 2 if config.per_feature_std is None else config.per_feature_std
-    return NormalizationSpec(scale, config.mean, config.std, config.centering, each_feature=each)
+    return replace(config, scale=scale, per_feature_std=each)
 
 
 @dataclass(frozen=True)
@@ -237,13 +212,3 @@ class _InMemory:
     def samples(self, task: Task, *, train: bool) -> Samples:
         assert train, "there are no test samples"
         return self.train
-
-
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -17,8 +17,7 @@ from spacenet.model.model import Label, Model
 from spacenet.utils.text import printable
 
 Format = Literal["text", "csv", "jsonl"]
-WIDEST = 40
-"""Labels up to this length are aligned."""
+WIDEST = 40  # labels up to this length are aligned
 
 
 @dataclass(frozen=True)
@@ -27,12 +26,10 @@ class Prediction:
 
     input: str
     row: int | None
-    classes: Sequence[tuple[Label, float]]
-    """Each with its probability."""
+    classes: Sequence[tuple[Label, float]]  # each with its probability
 
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
-    """The predictions for the samples of a chunk."""
     probabilities = model.predict_proba(chunk.x)
     if not np.isfinite(probabilities).all():
         bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
@@ -63,14 +60,12 @@ class Writer:
         self._label_width = min(WIDEST, max(len(printable(label)) for label in model.classes))
 
     def heading(self) -> str:
-        """The line before all predictions."""
         if self.form != "csv":
             return ""
         numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
         return _csv_lines([["input", "row", *(f"{word}{n}" for n in numbers for word in ("label", "probability"))]])
 
     def lines(self, several: Sequence[Prediction]) -> str:
-        """The predictions of a chunk."""
         if self.form == "csv":
             return _csv_lines([_csv_row(prediction) for prediction in several])
         if self.form == "jsonl":

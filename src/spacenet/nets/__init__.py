@@ -18,7 +18,6 @@ WIDE_RESNET = re.compile(r"wrn-(\d{1,3})-(\d{1,3})")
 
 
 def build_net(config: NetConfig, input_shape: tuple[int, ...]) -> Blueprint:
-    """The network for samples of this shape."""
     build = _find(config.name)
     if config.hidden and len(_positional(build)) < 2:
         raise SettingsError(f"{config.name} does not take widths of hidden layers", setting="hidden")

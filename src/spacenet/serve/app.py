@@ -27,8 +27,7 @@ MAX_TOP = 10**6
 SMALL = 64 * 1024
 LARGE_AT_ONCE = 8
 """Requests with more than `SMALL` bytes that are received and worked on at the same time; others wait."""
-BODY_SECONDS = 60.0
-"""For a body to arrive."""
+BODY_SECONDS = 60.0  # for a body to arrive
 Result = TypeVar("Result")
 
 
@@ -160,15 +159,13 @@ def _respond(content: Any, status: int = 200) -> Response:
 
 async def _handle_error(request: Request, error: Exception) -> Response:
     match error:
-        case RequestError():
-            return _respond({"error": error.reason}, error.status)
+        case RequestError() | DataError():
+            return _respond({"error": str(error)}, getattr(error, "status", 422))
         case HTTPException():
             there = "choose from GET /health, /model, /learn, POST /predict, /learn, and a description at /docs"
             reason = f"{error.detail}: {request.method} {request.url.path}; {there}"
             return _respond({"error": reason}, error.status_code)
         case ClientDisconnect():
             return _respond({"error": "the client disconnected"}, 400)
-        case DataError():
-            return _respond({"error": str(error)}, 422)
         case _:  # a bug: the server writes it to its log
             return _respond({"error": "the request failed; the log of the service says why"}, 500)

@@ -41,13 +41,11 @@ class TrainingJob:
             shutil.rmtree(leftover, ignore_errors=True)
 
     def check_free(self) -> None:
-        """Refuse a task while another is being learned."""
         if self.job.state == "running":
             task = f"task number {self.job.number}"
             raise RequestError(f"{task} is being learned; see GET /learn, and try again later", 409)
 
     def start(self, x: Array, y: Array) -> Job:
-        """Begin to learn a task, in another process."""
         with self._lock:
             self.check_free()
             epochs = self.store.current.model.config.training.epochs
@@ -75,7 +73,6 @@ class TrainingJob:
             self._watcher.join()
 
     def start_process(self, folder: Path) -> Process:
-        """Start the worker that learns the data in a folder."""
         files = map(str, (self.store.path, folder / "data.npz", folder / "new.safetensors"))
         # -P: what lies in the current folder must not be taken for a library. A session of its own: Ctrl-C is for us.
         command = [sys.executable, "-P", "-m", "spacenet.serve.worker", *files]

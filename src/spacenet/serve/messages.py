@@ -15,7 +15,7 @@ class RequestError(Exception):
 
     def __init__(self, reason: str, status: int = 422) -> None:
         super().__init__(reason)
-        self.reason, self.status = reason, status
+        self.status = status
 
 
 class Request(BaseModel):

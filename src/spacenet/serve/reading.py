@@ -19,8 +19,7 @@ from spacenet.serve.messages import LearnRequest, PredictRequest, Request, Reque
 JSON = ("application/json",)
 NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
-MAX_LABEL = 100
-"""Characters of a label."""
+MAX_LABEL = 100  # characters of a label
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
 Form = TypeVar("Form", bound=Request)
@@ -75,7 +74,6 @@ def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
 
 
 def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
-    """The numbers of one sample."""
     nested = isinstance(sample, list) and bool(sample) and isinstance(sample[0], list)
     level = [sample]
     for length in shape if nested else (math.prod(shape),):

@@ -12,12 +12,11 @@ from spacenet.data.inputs import Chunk
 from spacenet.data.preprocessing import Array
 from spacenet.errors import ModelFileError
 from spacenet.model.file import load_model
-from spacenet.model.model import Label, Model
+from spacenet.model.model import Model
 from spacenet.model.predictions import predict_chunk
 from spacenet.serve.messages import RequestError
 
-MAX_PREDICTIONS = 100_000
-"""Predictions in one response."""
+MAX_PREDICTIONS = 100_000  # predictions in one response
 Signature = tuple[int, int, int]
 
 
@@ -26,20 +25,18 @@ class Served:
     """A model that does not change any more, ready to predict in several threads."""
 
     model: Model
-    classes: list[Label]
-    description: dict[str, Any]
-    """In the form of `messages.Description`."""
+    description: dict[str, Any]  # in the form of `messages.Description`
 
     @classmethod
     def load(cls, path: Path) -> "Served":
         model = load_model(path)
         model.predict_proba(np.zeros((1, *model.input_shape), np.float32))  # packs it, so that no request has to
         description = {"method": model.config.method, "input_shape": model.input_shape, "classes": model.classes}
-        return cls(model, model.classes, {**description, "tasks": model.tasks, "space_left": model.space_left()})
+        return cls(model, {**description, "tasks": model.tasks, "space_left": model.space_left()})
 
     def predict(self, x: Array, top: int) -> dict[str, Any]:
         """The most probable classes of each input, in the form of `messages.Predictions`."""
-        named = min(top, len(self.classes))
+        named = min(top, len(self.model.classes))
         if len(x) * named > MAX_PREDICTIONS:
             reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
             raise RequestError(reason, 413)

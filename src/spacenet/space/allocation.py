@@ -8,8 +8,8 @@ from torch import Generator, Tensor
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
-from spacenet.space.cut import Units, inside
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.space.pack import Units, inside
 from spacenet.space.rewiring import rank
 
 LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further
@@ -79,7 +79,7 @@ def allocate(
         targets, sources = selection[link.target], selection[link.source]
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
-        left, dead = int((~taken).sum()), _dead(ledger, link, targets)
+        left, dead = int((~taken).sum()), ledger.dead(link, targets)
         count = min(budget.connections[link.name], left)
         least = budget.least.get(link.name, budget.connections[link.name])
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
@@ -102,28 +102,23 @@ def allocate(
 
 
 def tasks_left(
-    ledger: Ledger,
-    budget: Callable[[Ledger], ResolvedBudget],
-    classes: int,
-    first: int,
-    rng: Generator,
-    unused_first: bool,
+    ledger: Ledger, budget: Callable[[Ledger], ResolvedBudget], classes: int, rng: Generator, unused_first: bool
 ) -> int:
-    """How many more tasks with this many classes fit, at most `LIMIT`; `first` is the number of the first.
+    """How many more tasks with this many classes fit, at most `LIMIT`.
 
     They are allocated in a copy of the ledger, as positions may run out before units. Which units a task would reserve
     is not known before it is learned; random ones stand for them.
     """
     trial = Ledger(ledger.blueprint)
     trial.load(ledger.tensors())
-    for task in range(first, first + LIMIT):
+    for task in range(LIMIT):  # whose number makes no difference
         outputs = trial.size(trial.blueprint.output.name) + torch.arange(classes)
         try:
             wanted = budget(trial)
             selection = select(trial, wanted, outputs, rng, unused_first)
             new = allocate(trial, wanted, selection, task, rng)
         except SpaceFull:
-            return task - first
+            return task
         trial.grow(trial.blueprint.output.name, classes)
         for link in trial.blueprint.links:
             trial.add(link, new[link.name])
@@ -146,13 +141,6 @@ def _narrow_end(ledger: Ledger, link: Link, selection: Units) -> str:
     if link.target == ledger.blueprint.output.name:
         return link.source
     return link.source if len(selection[link.source]) < len(selection[link.target]) else link.target
-
-
-def _dead(ledger: Ledger, link: Link, targets: Tensor) -> Tensor:
-    """Which of the targets have no ingoing connection over this link. Outputs are new and have none."""
-    if link.target == ledger.blueprint.output.name:
-        return torch.ones(len(targets), dtype=torch.bool)
-    return ~ledger.fed(link)[targets]
 
 
 def _scatter(taken: Tensor, dead: Tensor, count: int, rng: Generator) -> Tensor:

@@ -38,20 +38,27 @@ class TaskBudget:
     def resolve(self, ledger: Ledger, classes: int) -> ResolvedBudget:
         """The budget of a task with this many classes.
 
-        Where fewer positions are open, half of a share is enough; from the inputs, which may be a single channel, as
-        many as the selected units need to have one ingoing connection each.
+        A share of a tiny layer is raised so that no selected unit is dead. What is added is taken from the largest
+        link, so that the total stays. Where fewer positions are open, half of a share is enough; from the inputs, which
+        may be a single channel, as many as the selected units need to have one ingoing connection each.
         """
-        groups = {layer.name: layer.group or layer.name for layer in ledger.blueprint.hidden}
+        blueprint = ledger.blueprint
+        groups = {layer.name: layer.group or layer.name for layer in blueprint.hidden}
         names = list(dict.fromkeys(groups.values()))
         selected, reserved = _for_each("selected", self.selected, names), _for_each("reserved", self.reserved, names)
         units = {name: int(selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
-        asked = _for_each("connections", self.connections, [link.name for link in ledger.blueprint.links])
-        counts = _count_connections(ledger, asked, units, classes)
-        shares = [link for link in ledger.blueprint.links if asked[link.name] < 1]
-        least = {link.name: -(-counts[link.name] // 2) for link in shares}
-        for link in shares:
-            if link.source == ledger.blueprint.input.name:
-                least[link.name] = _count_dead(ledger, link, units, classes)
+        asked = _for_each("connections", self.connections, [link.name for link in blueprint.links])
+        size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | {blueprint.output.name: classes}
+        shares = [link for link in blueprint.links if asked[link.name] < 1]
+        plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in shares}
+        dead = {link.name: _count_dead(ledger, link, units, classes) for link in shares}
+        raised = {name: max(count, dead[name]) for name, count in plain.items()}
+        if raised:
+            largest = max(raised, key=lambda name: raised[name])
+            raised[largest] = max(dead[largest], raised[largest] - sum(raised.values()) + sum(plain.values()))
+        inputs = blueprint.input.name
+        least = {k.name: dead[k.name] if k.source == inputs else -(-raised[k.name] // 2) for k in shares}
+        counts = {name: int(count) for name, count in asked.items()} | raised
         return ResolvedBudget(units, {name: int(reserved[group]) for name, group in groups.items()}, counts, least)
 
 
@@ -66,46 +73,21 @@ def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = (
     chosen = selected or [max(1, size // tasks) for size in groups.values()]
     each = dict(zip(groups, [*chosen] * (len(groups) if len(chosen) == 1 else 1), strict=False))
     widths = {name: min(each.get(name) or size, size) for name, size in groups.items()}
-    return TaskBudget(chosen, [count // 2 for count in widths.values()], _default_shares(blueprint, widths))
-
-
-def _default_shares(blueprint: Blueprint, selected: dict[str, int]) -> list[float]:
-    """Connections as shares of all possible ones, so that they follow the number of a task's classes."""
-    size = {layer.name: layer.size for layer in blueprint.layers}
-    shares = []
+    # Connections are shares of all possible ones, so that they follow the number of a task's classes.
+    size, shares = {layer.name: layer.size for layer in blueprint.layers}, []
     for link in blueprint.links:
-        sources = selected.get(link.source, size[link.source])
+        sources = widths.get(link.source, size[link.source])
         fan_in = min(sources, round(FAN_IN * math.sqrt(sources)))
-        targets = selected[link.target] / size[link.target] if link.target in selected else 1.0
+        targets = widths[link.target] / size[link.target] if link.target in widths else 1.0
         shares.append(min(targets * fan_in / size[link.source], math.nextafter(1.0, 0.0)))
-    return shares
-
-
-def _count_connections(
-    ledger: Ledger, asked: Mapping[str, float], selected: Mapping[str, int], classes: int
-) -> dict[str, int]:
-    """How many connections each link gets; a share of a tiny layer is raised so that no selected unit is dead.
-
-    What is added is taken from the largest link, so that the total stays.
-    """
-    size = {layer.name: ledger.size(layer.name) for layer in ledger.blueprint.layers}
-    size[ledger.blueprint.output.name] = classes
-    links = [link for link in ledger.blueprint.links if asked[link.name] < 1]
-    plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in links}
-    dead = {link.name: _count_dead(ledger, link, selected, classes) for link in links}
-    raised = {name: max(count, dead[name]) for name, count in plain.items()}
-    if raised:
-        largest = max(raised, key=lambda name: raised[name])
-        raised[largest] = max(dead[largest], raised[largest] - sum(raised.values()) + sum(plain.values()))
-    return {name: int(count) for name, count in asked.items()} | raised
+    return TaskBudget(chosen, [count // 2 for count in widths.values()], shares)
 
 
 def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:
     """At most how many of the units that a task selects have no ingoing connection over this link yet."""
     if link.target == ledger.blueprint.output.name:
         return classes
-    fed = ledger.fed(link)[ledger.free(link.target)]
-    return min(selected[link.target], int((~fed).sum()))
+    return min(selected[link.target], int(ledger.dead(link, ledger.free(link.target)).sum()))
 
 
 def _for_each(setting: str, numbers: Sequence[float], names: list[str]) -> dict[str, float]:

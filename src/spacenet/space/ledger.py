@@ -27,19 +27,11 @@ class Connections:
     def __getitem__(self, rows: Tensor) -> "Connections":
         return Connections(self.source[rows], self.target[rows], self.owner[rows], self.value[rows])
 
-    @classmethod
-    def empty(cls, kernel: tuple[int, ...] = ()) -> "Connections":
-        """No connections."""
-        ends = torch.zeros(0, dtype=torch.int32)
-        return cls(ends, ends.clone(), torch.zeros(0, dtype=torch.int16), torch.zeros(0, *kernel))
-
     def to_tensors(self, prefix: str) -> dict[str, Tensor]:
-        """The columns by name, for a file."""
         return {prefix + field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor], prefix: str) -> "Connections":
-        """The connections that `to_tensors` was called on."""
         return cls(*(tensors[prefix + field.name].clone() for field in fields(cls)))
 
     @classmethod
@@ -55,7 +47,9 @@ class Ledger:
         self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
         values = blueprint.unit_values().items()
         self.units = {key: torch.full((layer.size,), value.initial) for key, (layer, value) in values}
-        self.connections = {link.name: Connections.empty(link.kernel) for link in blueprint.links}
+        ends, owner = torch.zeros(0, dtype=torch.int32), torch.zeros(0, dtype=torch.int16)
+        links = blueprint.links
+        self.connections = {link.name: Connections(ends, ends, owner, torch.zeros(0, *link.kernel)) for link in links}
 
     def size(self, layer: str) -> int:
         return len(self.state[layer])
@@ -83,25 +77,22 @@ class Ledger:
         self.connections[link.name] = connections
 
     def reserve(self, layer: str, units: Tensor, task: int) -> None:
-        """Reserve units for a task, permanently."""
         if bool((self.state[layer][units] != FREE).any()):
             raise ValueError(f"{layer}: only free units can be reserved")
         self.state[layer][units] = task
 
-    def fed(self, link: Link) -> Tensor:
-        """For each unit at the link's end, whether any of its connections enters it."""
-        fed = torch.zeros(self.size(link.target), dtype=torch.bool)
-        fed[self.connections[link.name].target.long()] = True
-        return fed
+    def dead(self, link: Link, units: Tensor) -> Tensor:
+        """Which of these units, some of which may still have to be added, no connection of the link enters."""
+        count = self.connections[link.name].target.bincount(minlength=self.size(link.target) + len(units))
+        return count[units] == 0
 
     def used(self, layer: str) -> Tensor:
         """For each unit, whether any connection enters or leaves it."""
         used = torch.zeros(self.size(layer), dtype=torch.bool)
         for link in self.blueprint.links:
-            if link.source == layer:
-                used[self.connections[link.name].source.long()] = True
-            if link.target == layer:
-                used[self.connections[link.name].target.long()] = True
+            for end in ("source", "target"):
+                if getattr(link, end) == layer:
+                    used[getattr(self.connections[link.name], end).long()] = True
         return used
 
     def ingoing(self, layer: str) -> Tensor:
@@ -121,7 +112,6 @@ class Ledger:
         return tensors
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore what `tensors` returned."""
         self.state = {name: tensors[f"state/{name}"].clone() for name in self.state}
         self.units = {key: tensors[f"units/{key}"].clone() for key in self.units}
         self.connections = {name: Connections.from_tensors(tensors, f"links/{name}/") for name in self.connections}

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from spacenet.space.blueprint import CPU, PRECOMPUTED, Blueprint, Link
-from spacenet.space.cut import Units, block, cut, downstream, inside, marks, numbers, upstream
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.operations import connect
+from spacenet.space.pack import Units, block, cut, inside, marks, numbers, reach
 
 CHUNK = 2048  # samples that are computed at a time
 
@@ -33,10 +33,6 @@ class Layout:
     def permutes(self, dimensions: int) -> bool:
         """Whether a weight with this many dimensions is stored with its sources last."""
         return self.channels_last and dimensions == 4
-
-    def store(self, weight: Tensor) -> Tensor:
-        """The weight, (targets, sources, *kernel), as it is stored."""
-        return weight.permute(0, 2, 3, 1) if self.permutes(weight.dim()) else weight
 
 
 @dataclass
@@ -93,10 +89,10 @@ def find_live_units(
         return everything | {blueprint.output.name: outputs}, numbers(inputs)
     selected = marks(ledger, selection)
     ends = marks(ledger, selection | {blueprint.output.name: outputs})
-    needed = upstream(ledger, ends)
+    needed = reach(ledger, ends, "source")
     if not fixed:
         return numbers(needed), numbers(inputs)
-    changing = downstream(ledger, {name: mark & ~inputs[name] for name, mark in selected.items()})
+    changing = reach(ledger, {name: mark & ~inputs[name] for name, mark in selected.items()}, "target")
     live = {name: needed[name] & changing[name] | ends[name] for name in needed}
     frozen = {name: needed[name] & ~live[name] | inputs[name] for name in needed}
     return numbers(live), numbers(frozen)
@@ -120,16 +116,12 @@ class FrozenInputs:
     @torch.no_grad()
     def precompute(self, x: Tensor) -> dict[str, Tensor]:
         """What the frozen units add to each link's targets, for all samples; a batch takes its rows of it."""
-        found: dict[str, Tensor] = {}
-        for start in range(0, max(1, len(x)), CHUNK) if self.feeds else ():
-            rows = slice(start, start + CHUNK)
+        found: dict[str, list[Tensor]] = {link + PRECOMPUTED: [] for link in self.feeds}
 
-            def hook(link: str, h: Tensor, rows: slice = rows) -> None:
-                if link in self.feeds:
-                    part = connect(self.feeds, self.links[link], h, None)
-                    if link + PRECOMPUTED not in found:
-                        found[link + PRECOMPUTED] = part.new_empty(len(x), *part.shape[1:])
-                    found[link + PRECOMPUTED][rows] = part
+        def hook(link: str, h: Tensor) -> None:
+            if link in self.feeds:
+                found[link + PRECOMPUTED].append(connect(self.feeds, self.links[link], h, None))
 
-            self.forward(self.params, x[rows], hook)
-        return found
+        for part in x.split(CHUNK) if self.feeds else ():
+            self.forward(self.params, part, hook)
+        return {name: torch.cat(parts) for name, parts in found.items()}

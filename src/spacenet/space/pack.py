@@ -1,14 +1,21 @@
-"""The pack: everything learned so far as one small dense network. Unused units are physically gone."""
+"""Cutting a small dense network out of the ledger: which units it must hold, and its parameters.
 
-from collections.abc import Callable
+The pack is everything learned so far as one such network. Unused units are physically gone.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from spacenet.space.blueprint import CPU
-from spacenet.space.cut import Units, cut, marks, numbers, upstream
+from spacenet.space.blueprint import CPU, Link
 from spacenet.space.ledger import Ledger
+
+Units = dict[str, Tensor]  # for each layer, the numbers of some of its units in ascending order
+Marks = dict[str, Tensor]  # for each layer, one mark per unit
 
 
 @dataclass(frozen=True)
@@ -28,8 +35,89 @@ class Pack:
 
 def pack(ledger: Ledger, device: torch.device = CPU) -> Pack:
     """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them."""
-    blueprint = ledger.blueprint
-    ends = {layer.name: torch.arange(ledger.size(layer.name)) for layer in (blueprint.input, blueprint.output)}
-    units = numbers(upstream(ledger, marks(ledger, ends)))
+    units = packed_units(ledger)
     params = {name: tensor.to(device) for name, tensor in cut(ledger, units).items()}
-    return Pack(blueprint.forward, params, units)
+    return Pack(ledger.blueprint.forward, params, units)
+
+
+def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
+    """Places in the (targets × sources) block, and values, of the link's connections; `sources` includes padding."""
+    connections = ledger.connections[link.name]
+    source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
+    target = _places(units[link.target], ledger.size(link.target))[connections.target.long()]
+    here = (source >= 0) & (target >= 0)
+    stride = len(units[link.source]) if sources is None else sources
+    return target[here] * stride + source[here], connections.value[here]
+
+
+def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | None = None) -> Tensor:
+    """The link's weights between units of the cut, dense; zero where there is no connection."""
+    size = size or sizes(ledger, units)
+    targets, sources = size[link.target], size[link.source]
+    place, value = inside(ledger, link, units, sources)
+    weights = torch.zeros(targets * sources, *link.kernel).index_copy_(0, place, value)
+    return weights.view(targets, sources, *link.kernel)
+
+
+def cut(ledger: Ledger, units: Units, size: Mapping[str, int] | None = None) -> dict[str, Tensor]:
+    """The parameters of the network that consists of these units and of the connections among them."""
+    size = size or sizes(ledger, units)
+    params = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
+    for key, (layer, value) in ledger.blueprint.unit_values().items():
+        padding = size[layer.name] - len(units[layer.name])
+        params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
+    return params
+
+
+def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
+    """The size of each layer of the cut; hidden ones are padded to a multiple, with units without connections.
+
+    An empty hidden layer is padded too, since convolutions and pooling do not compute with no maps at all.
+    """
+    hidden = {layer.name for layer in ledger.blueprint.hidden}
+    return {
+        name: max(1, -(-len(chosen) // multiple)) * multiple if name in hidden else len(chosen)
+        for name, chosen in units.items()
+    }
+
+
+def packed_units(ledger: Ledger) -> Units:
+    """The inputs, the outputs, and every unit from which connections lead to these; all others are not needed."""
+    ends = (ledger.blueprint.input.name, ledger.blueprint.output.name)
+    return numbers(reach(ledger, marks(ledger, {name: torch.arange(ledger.size(name)) for name in ends}), "source"))
+
+
+def reach(ledger: Ledger, start: Marks, towards: Literal["source", "target"]) -> Marks:
+    """`start`, and every unit that can be reached from there by going to the source, or target, of connections."""
+    # Layers may form a cycle (a residual stream and its branches), so repeat until nothing changes.
+    near = "target" if towards == "source" else "source"
+    marked = {name: mark.clone() for name, mark in start.items()}
+    changed = True
+    while changed:
+        changed = False
+        for link in ledger.blueprint.links:
+            connections, far = ledger.connections[link.name], marked[getattr(link, towards)]
+            leads_on = marked[getattr(link, near)][getattr(connections, near).long()]
+            reached = getattr(connections, towards).long()[leads_on]
+            if not bool(far[reached].all()):
+                far[reached] = changed = True
+    return marked
+
+
+def marks(ledger: Ledger, units: Units) -> Marks:
+    """The same units as marks; layers that `units` does not name have none."""
+    marked = {layer.name: torch.zeros(ledger.size(layer.name), dtype=torch.bool) for layer in ledger.blueprint.layers}
+    for name, numbers in units.items():
+        marked[name][numbers] = True
+    return marked
+
+
+def numbers(marked: Marks) -> Units:
+    return {name: mark.nonzero().flatten() for name, mark in marked.items()}
+
+
+def _places(units: Tensor, size: int) -> Tensor:
+    """For each of a layer's units its place among `units`, or -1. Outputs may be named before they are added."""
+    places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1)
+    places[units] = torch.arange(len(units))
+    return places

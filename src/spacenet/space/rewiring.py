@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.space.cut import Units
 from spacenet.space.ledger import Ledger
+from spacenet.space.pack import Units
 
 
 def rank(values: Tensor, count: int, descending: bool = False) -> Tensor:

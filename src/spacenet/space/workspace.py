@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
-from spacenet.space.cut import Units, block, sizes
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.opening import FrozenInputs, Layout, OpenLink, find_live_units
+from spacenet.space.pack import Units, cut, sizes
 from spacenet.space.rewiring import drop, grow
 from spacenet.utils.optimizers import Optimizer
 
@@ -65,26 +65,25 @@ class Workspace:
     def _open_parameters(self) -> None:
         """Lay out the vector of all parameters and that of the task's own."""
         links = self.links.values()
-        stored = {o.link.name: self.layout.store(block(self.ledger, o.link, self.units, self.sizes)) for o in links}
+        stored = cut(self.ledger, self.units, self.sizes)
+        self._permuted = {name for name, weight in stored.items() if self.layout.permutes(weight.dim())}
+        stored |= {name: stored[name].permute(0, 2, 3, 1) for name in self._permuted}
         selected = {}
         for key, (layer, value) in self.ledger.blueprint.unit_values().items():
-            chosen, live, size = self.selected[layer.name], self.units[layer.name], self.sizes[layer.name]
-            numbers = F.pad(self.ledger.units[key][live], (0, size - len(live)), value=value.initial)
+            chosen = self.selected[layer.name]
             if value.trained:
-                stored[key], selected[key] = numbers, chosen
+                selected[key] = chosen
             else:
-                self.statistics[key] = numbers.to(self.device)
-                marks = torch.zeros(size, dtype=torch.bool).index_fill_(0, chosen, True)
-                if len(chosen) == len(live):  # empty marks stand for all units: batch norm has a faster way
+                self.statistics[key] = stored.pop(key).to(self.device)
+                marks = torch.zeros(self.sizes[layer.name], dtype=torch.bool).index_fill_(0, chosen, True)
+                if len(chosen) == len(self.units[layer.name]):  # empty marks stand for all units, which is faster
                     marks = marks[:0]
                 self.batch_stats[layer.name + BATCH_STATS] = marks.to(self.device)
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
-        self._permuted = {name for name, shape in self._shapes.items() if self.layout.permutes(len(shape))}
-        gaps = [-numbers.numel() % self.layout.alignment for numbers in stored.values()]
-        self._counts = [n for numbers, gap in zip(stored.values(), gaps, strict=True) for n in (numbers.numel(), gap)]
+        gaps = {name: -numbers.numel() % self.layout.alignment for name, numbers in stored.items()}
+        self._counts = [n for name, gap in gaps.items() for n in (stored[name].numel(), gap)]
         own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
-        padded = [F.pad(numbers.flatten(), (0, gap)) for numbers, gap in zip(stored.values(), gaps, strict=True)]
-        self._base = torch.cat(padded).to(self.device)
+        self._base = torch.cat([F.pad(stored[name].flatten(), (0, gap)) for name, gap in gaps.items()]).to(self.device)
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
         self._place = self._places().to(self.device)
@@ -135,7 +134,6 @@ class Workspace:
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute the gradient of the task's own parameters."""
         loss.backward()
         if self._manual is not None:
             self._manual.backward()
@@ -179,7 +177,6 @@ class Workspace:
         return moved
 
     def _move(self, opened: OpenLink, fraction: float) -> Tensor:
-        """Move a fraction of one link's connections; returns which."""
         link, position = opened.link, opened.position
         gone = drop(opened.connection_importance(), fraction)
         opened.importance[gone] = 0.0
@@ -211,7 +208,6 @@ class Workspace:
         return result
 
     def unit_values(self) -> dict[str, Tensor]:
-        """All values of the selected units."""
         trained = {key: params.cpu() for key, params in self.unit_params.items()}
         layers = self.ledger.blueprint.unit_values()
         return trained | {key: s.cpu()[self.selected[layers[key][0].name]] for key, s in self.statistics.items()}

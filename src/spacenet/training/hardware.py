@@ -39,16 +39,13 @@ class Hardware:
         # Without a cache: a weight that was cast in one step must not be found again when a graph is replayed.
         return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
-    def share(self, rows: Tensor) -> Tensor:
-        """This process's part of a batch. A batch too small to share goes to all processes: the mean is the same."""
-        if self.fabric is None or len(rows) < 2 * self.fabric.world_size:
-            return rows
-        return rows.tensor_split(int(self.fabric.world_size))[int(self.fabric.global_rank)]
-
-    def part(self, own: Tensor, rows: Tensor) -> float:
-        """The weight of this process's mean over `own` in the mean over the batch; the weights add up to 1."""
+    def share(self, rows: Tensor) -> tuple[Tensor, float]:
+        """This process's part of a batch, and the weight of its mean in that over the batch; weights add up to 1."""
         world = 1 if self.fabric is None else int(self.fabric.world_size)
-        return 1 / world if len(own) == len(rows) else len(own) / len(rows)
+        if world == 1 or len(rows) < 2 * world:  # too small to share: all processes get all of it
+            return rows, 1 / world
+        own = rows.tensor_split(world)[int(self.fabric.global_rank)]
+        return own, len(own) / len(rows)
 
     def add_up(self, tensors: Iterable[Tensor], weight: float = 1.0) -> None:
         """Replace each tensor by its sum over all processes, each times its `weight`. All get the same bits."""
@@ -62,7 +59,6 @@ class Hardware:
             self.add_up(tensors, 1 / self.fabric.world_size)
 
     def describe(self) -> str:
-        """A description for the record of a run."""
         on_gpu, threads = self.device.type == "cuda", plural(torch.get_num_threads(), "thread")
         name = torch.cuda.get_device_name(self.device) if on_gpu else f"CPU, {threads}"
         return name if self.fabric is None else f"{self.fabric.world_size} × {name}"

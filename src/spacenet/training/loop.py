@@ -71,7 +71,7 @@ def learn_task(
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
-        optimizer.learning_rate = settings.rate(epoch, epochs)
+        optimizer.set_rate(settings.rate(epoch, epochs))
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
@@ -87,17 +87,12 @@ def learn_task(
             optimizer = make_optimizer(method, settings)
             step = make_step(method, data, optimizer, hardware, augment)
         on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * accuracy), optimizer)
-    if method.statistics():
-        _recalibrate(step, task, epochs, settings)
-    method.end_task(task)
-
-
-def _recalibrate(step: Step, task: Task, epochs: int, settings: TrainingConfig) -> None:
-    """Update the running statistics of batch norm with the final weights."""
-    for number in range(epochs, epochs + settings.bn_recalibration_epochs):
-        for rows in _batches(step, task, number, settings):
+    # The running statistics of batch norm once more, with the final weights.
+    for epoch in range(epochs, epochs + settings.bn_recalibration_epochs) if method.statistics() else ():
+        for rows in _batches(step, task, epoch, settings):
             step.update_statistics(rows)
-        step.hardware.average(step.method.statistics())
+        hardware.average(method.statistics())
+    method.end_task(task)
 
 
 def training_data(
@@ -129,7 +124,6 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    """The optimizer that the settings name, on the method's parameters."""
     parameters, rate, decay = method.parameters(), settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)

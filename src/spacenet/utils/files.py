@@ -28,8 +28,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 def save_text(path: Path, text: str) -> None:
     """Write a text file so that it is there as a whole or not at all."""
-    with atomic_write(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+    save_bytes(path, text.encode("utf-8"))
 
 
 def save_bytes(path: Path, content: bytes) -> None:
@@ -46,7 +45,6 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote."""
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[HEADER])

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import RunError
-from spacenet.utils.tensors import in_section
+from spacenet.utils.tensors import check_sections, check_shapes, in_section, section
 
 
 class Optimizer(ABC):
@@ -21,61 +21,42 @@ class Optimizer(ABC):
     def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, weight_decay: float = 0.0) -> None:
         self.parameters, self.weight_decay = list(parameters), weight_decay
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
-        self._tensors = [parameter.detach() for parameter in self.parameters]  # the same memory, unknown to autograd
-        self._learning_rate = learning_rate
+        self._tensors = {parameter: parameter.detach() for parameter in self.parameters}  # not known to autograd
         on_gpu = any(parameter.is_cuda for parameter in self.parameters)
         self.rate = torch.tensor(learning_rate, device=self.parameters[0].device) if on_gpu else learning_rate
         """The learning rate; on a GPU it lies there, so that a recorded step reads its present value."""
 
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate; it can be set."""
-        return self._learning_rate
-
-    @learning_rate.setter
-    def learning_rate(self, rate: float) -> None:
-        self._learning_rate = rate
+    def set_rate(self, rate: float) -> None:
         self.rate = self.rate.fill_(rate) if isinstance(self.rate, Tensor) else rate
 
     def step(self) -> None:
-        """Update all parameters that have a gradient."""
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        if gradients and len(gradients) == len(self.parameters):
-            self._update(self.parameters, self._tensors, gradients)
-        elif gradients:
-            used = [number for number, parameter in enumerate(self.parameters) if parameter.grad is not None]
-            self._update([self.parameters[n] for n in used], [self._tensors[n] for n in used], gradients)
+        used = [(self._tensors[p], p.grad, self._history(p)) for p in self.parameters if p.grad is not None]
+        if used:
+            tensors, gradients, histories = map(list, zip(*used, strict=True))
+            self._update(tensors, gradients, histories)
 
     @abstractmethod
-    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        """Update the parameters, whose numbers are `tensors`, and their state."""
+    def _update(self, tensors: list[Tensor], gradients: list[Tensor], histories: list[dict[str, Tensor]]) -> None:
+        """Update parameters, whose numbers are `tensors`, and what is kept of each one's past gradients."""
 
     @abstractmethod
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """What `state` holds of a parameter at first; only shapes and devices matter where it is loaded."""
 
-    def _histories(self, parameters: list[nn.Parameter]) -> list[dict[str, Tensor]]:
-        """The state of each parameter."""
-        for parameter in parameters:
-            if parameter not in self.state:
-                self.state[parameter] = self._initial(parameter)
-        return [self.state[parameter] for parameter in parameters]
+    def _history(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        if parameter not in self.state:
+            self.state[parameter] = self._initial(parameter)
+        return self.state[parameter]
 
     def zero_grad(self) -> None:
-        """Remove all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
-    def reset(self, parameter: nn.Parameter | None = None, rows: Tensor | None = None) -> None:
-        """Forget the past of these rows of a parameter, of a whole parameter, or of all of them."""
-        if parameter is None:
-            self.state.clear()
-        elif rows is None:
-            self.state.pop(parameter, None)
-        else:
-            for history in self.state.get(parameter, {}).values():
-                if history.shape == parameter.shape:
-                    history.index_fill_(0, rows.to(history.device), 0.0)
+    def reset(self, parameter: nn.Parameter, rows: Tensor) -> None:
+        """Forget the past of these rows of a parameter."""
+        for history in self.state.get(parameter, {}).values():
+            if history.shape == parameter.shape:
+                history.index_fill_(0, rows.to(history.device), 0.0)
 
     def state_tensors(self) -> dict[str, Tensor]:
         """The state as `index/name`, where `index` counts the parameters."""
@@ -84,21 +65,16 @@ class Optimizer(ABC):
 
     def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `state_tensors` returned; raise `RunError` if it is not of an optimizer like this one."""
-        state: dict[nn.Parameter, dict[str, Tensor]] = {}
-        for key, tensor in tensors.items():
-            index, _, name = key.partition("/")
-            if not index.isdecimal() or int(index) >= len(self.parameters):
-                raise RunError(f"the saved state of the optimizer has {key!r}, and there is no such parameter")
-            parameter = self.parameters[int(index)]
-            like = self._initial(parameter).get(name)
-            if like is None or like.shape != tensor.shape:
-                found, expected = tuple(tensor.shape), "nothing" if like is None else f"shape {tuple(like.shape)}"
-                raise RunError(f"the saved state of the optimizer has {key!r} of shape {found}, expected {expected}")
-            state.setdefault(parameter, {})[name] = tensor.to(like.device, like.dtype, copy=True)
-        for parameter, kept in state.items():
-            missing = self._initial(parameter).keys() - kept.keys()
-            if missing:
-                raise RunError(f"the saved state of the optimizer is incomplete: {', '.join(sorted(missing))} missing")
+        state, what = {}, "the saved state of the optimizer"
+        try:
+            check_sections(tensors, *map(str, range(len(self.parameters))))
+            for index, parameter in enumerate(self.parameters):
+                if kept := section(tensors, str(index)):
+                    like = self._initial(parameter)
+                    check_shapes(kept, {name: tuple(tensor.shape) for name, tensor in like.items()}, what)
+                    state[parameter] = {name: tensor.to(parameter.device, copy=True) for name, tensor in kept.items()}
+        except ValueError as error:
+            raise RunError(f"{what} is not of this optimizer: {error}") from error
         self.state = state
 
 
@@ -115,8 +91,8 @@ class SGD(Optimizer):
         # Adding a gradient to -0.0 gives the gradient to the bit, and 0.0 would turn its -0.0 into 0.0.
         return {"momentum": torch.full_like(parameter, -0.0)} if self.momentum else {}
 
-    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        momenta = [history["momentum"] for history in self._histories(parameters)] if self.momentum else []
+    def _update(self, tensors: list[Tensor], gradients: list[Tensor], histories: list[dict[str, Tensor]]) -> None:
+        momenta = [history["momentum"] for history in histories if self.momentum]
         if isinstance(self.rate, Tensor):  # on a GPU, in one kernel that reads the learning rate there
             settings: dict[str, Any] = {"lr": self.rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
             settings |= {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
@@ -139,8 +115,7 @@ class Adam(Optimizer):
         steps = torch.zeros((), dtype=torch.float32, device=parameter.device)
         return {"mean": torch.zeros_like(parameter), "square": torch.zeros_like(parameter), "steps": steps}
 
-    def _update(self, parameters: list[nn.Parameter], tensors: list[Tensor], gradients: list[Tensor]) -> None:
-        histories = self._histories(parameters)
+    def _update(self, tensors: list[Tensor], gradients: list[Tensor], histories: list[dict[str, Tensor]]) -> None:
         means, squares, steps = ([history[name] for history in histories] for name in ("mean", "square", "steps"))
         settings: dict[str, Any] = {"lr": self.rate, "weight_decay": self.weight_decay, "eps": 1e-8}
         settings |= {"beta1": 0.9, "beta2": 0.999, "amsgrad": False, "maximize": False}

@@ -13,8 +13,8 @@ from spacenet.experiments.run import RunData
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.report.plots.compaction import CompactionData, compaction_data, compaction_plot, initial_allocation
 from spacenet.report.plots.drawing import units_with_half
-from spacenet.space.cut import Units
 from spacenet.space.ledger import Connections
+from spacenet.space.pack import Units
 from tests.report.conftest import learn
 from tests.report.made_up import complete_run, words_in
 

@@ -23,10 +23,9 @@ from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
-from spacenet.space.cut import Units
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.pack import Pack, pack
+from spacenet.space.pack import Pack, Units, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import in_section, section
@@ -127,9 +126,8 @@ class SparseMethod(Method):
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
-        task, unused_first = self.tasks_learned, self.settings.unused_first
-        rng = self.rng("forecast", task)
-        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, task, rng, unused_first)
+        rng, unused_first = self.rng("forecast", self.tasks_learned), self.settings.unused_first
+        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check(self.ledger, len(stream))

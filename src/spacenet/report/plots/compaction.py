@@ -15,8 +15,8 @@ from spacenet.experiments.run import RunData
 from spacenet.report.plots.drawing import CENTERED, paint, units_with_half
 from spacenet.report.plots.plot import INK, LINE, Figure, Plot, new_figure, task_colors
 from spacenet.space.blueprint import Link
-from spacenet.space.cut import Units
 from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import Units
 
 Block = NDArray[np.bool_]
 
@@ -53,7 +53,7 @@ def initial_allocation(run: RunData, task: int) -> tuple[Units, dict[str, Connec
     if run.model is None:
         return None
     model, first = run.model, sum(map(len, run.model.tasks[:task]))
-    method = model.build(blueprint=model.method.blueprint)
+    method = model.build()
     method.ledger = ledger_before(run, task)
     labels = model.tasks[task]
     method.plan.carry_out(method.ledger, task)
