@@ -1,9 +1,7 @@
 """Forms: the flags of a command are the fields of a dataclass, with their texts, bounds and defaults."""
 
 import dataclasses
-import functools
 import inspect
-import operator
 import types
 import typing
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import tyro
 from tyro.conf import arg
 
-from spacenet.config.settings import bounds_of, check, field_docs, field_types
+from spacenet.config.settings import check, describe_bounds, field_docs, field_types, is_union
 
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
@@ -41,44 +39,30 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
 
 def form_type(kind: type, skip: Sequence[str] = ()) -> type:
     """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
-    docs, hints = field_docs(kind), field_types(kind)
+    docs, hints, plain = field_docs(kind), field_types(kind), typing.get_type_hints(kind)
     fields: list[Any] = []
     for field in dataclasses.fields(kind):
-        if field.name not in skip:
+        name = field.name
+        if name not in skip:
             default: Any = dataclasses.field(default=field.default, default_factory=field.default_factory)
-            fields.append((field.name, _annotated(hints[field.name], docs.get(field.name, "")), default))
+            fields.append((name, _annotated(hints[name], plain[name], docs.get(name, "")), default))
     return make_dataclass(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, frozen=True)
 
 
-def _annotated(hint: Any, doc: str) -> Any:
+def _annotated(hint: Any, plain: Any, doc: str) -> Any:
     """A field's type with what the help says of it. A type that says so itself (tyro's markers) is left as it is."""
     if typing.get_origin(hint) is Annotated and any("tyro" in type(each).__module__ for each in typing.get_args(hint)):
         return hint
-    plain, bounds = _strip(hint), bounds_of(hint)
+    bounds = describe_bounds(hint)
     text = f"{doc.removesuffix('.')} ({bounds})." if bounds and doc else doc
     return Annotated[plain, arg(help=text or None, metavar=_metavar(plain), help_behavior_hint=_default_hint)]
 
 
-def _strip(hint: Any) -> Any:
-    """The type without bounds."""
-    if typing.get_origin(hint) is Annotated:
-        return _strip(typing.get_args(hint)[0])
-    if _is_union(hint):
-        return functools.reduce(operator.or_, map(_strip, typing.get_args(hint)))
-    if typing.get_origin(hint) is tuple:
-        return types.GenericAlias(tuple, (_strip(typing.get_args(hint)[0]), ...))
-    return hint
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)  # int | None, and Annotated[int, …] | None
-
-
 def _metavar(plain: Any) -> str | None:
     members = [each for each in typing.get_args(plain) if each is not types.NoneType]
-    if _is_union(plain) and members == [bool]:
+    if is_union(plain) and members == [bool]:
         return "{True,False}"
-    if _is_union(plain):
+    if is_union(plain):
         return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
     if typing.get_origin(plain) is tuple:
         return f"{METAVARS.get(members[0], 'VALUE')} …"
