@@ -6,6 +6,7 @@ python -m benchmarks.methods page                 make docs/methods.md from the 
 
 import dataclasses
 import inspect
+import itertools
 import json
 import sys
 import tomllib
@@ -76,7 +77,7 @@ def keep(stream: str, folder: Path) -> None:
     facts: dict[str, Any] = {
         "date": date.today().isoformat(),
         "hardware": hardware(),
-        "rows": [dataclasses.asdict(row) for row in compare_runs(found).rows],
+        "rows": [dataclasses.asdict(row) for row in compare_runs(itertools.chain(*found.values())).rows],
         "acc": {name: [run.metrics["acc"] for run in each] for name, each in runs.items()},
     }
     save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")

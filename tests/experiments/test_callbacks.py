@@ -37,6 +37,12 @@ def test_lines_say_what_happens(tmp_path: Path) -> None:
     assert lines[-1].startswith("done: ACC")
 
 
+def test_nothing_forgotten_is_no_negative_zero() -> None:
+    lines: list[str] = []
+    LineLogger(lines.append).on_run_end({"stopped": None, "tasks_learned": 2, "acc": 99, "bwt": -0.001, "seconds": 1})
+    assert lines == ["done: ACC 99.00  BWT 0.00  1.0 s"]
+
+
 def test_hasty_epochs_are_passed_over(tmp_path: Path) -> None:
     lines: list[str] = []
     Run(config(tmp_path), callbacks=[LineLogger(lines.append, seconds_between_epochs=1000)]).execute()

@@ -23,8 +23,8 @@ def search_space(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Naive, "search_space", chosen)
 
 
-def search(folder: Path | None, kind: Search = "random", seeds: int = 1, seed: int = 0) -> Sweep:
-    base: dict[str, Any] = {"stream": {"validation": 0.2}}
+def search(folder: Path | None, kind: Search = "random", seeds: int = 1, seed: int = 0, **over: Any) -> Sweep:
+    base: dict[str, Any] = {"stream": {"validation": 0.2}, **over}
     return Sweep(SweepSpec("split-digits", "naive", base, kind, seed, seeds), folder)
 
 
@@ -99,6 +99,12 @@ def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
     search(tmp_path)
     with pytest.raises(RunError, match=r"holds another search \(search random\)"):
         search(tmp_path, "tpe")
+    with pytest.raises(RunError, match=r"holds another search \(seeds 1\)"):
+        search(tmp_path, seeds=2)
+    with pytest.raises(RunError, match=r"holds another search \(stream.tasks, training.epochs\)"):
+        search(tmp_path, training={"epochs": 3}, stream={"validation": 0.2, "tasks": "0,1/2,3"})
+    search(tmp_path, stream={"validation": 0.2, "data_dir": "elsewhere"})
+    search(tmp_path)
 
 
 def test_a_method_without_a_search_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,10 +96,7 @@ def random_matrix(tasks: int, seed: int = 0) -> list[list[float]]:
 
 def comparison_data(*runs: dict[str, Any], failures: tuple[Failure, ...] = ()) -> ComparisonData:
     """A comparison of the runs with these metrics."""
-    found: dict[str, list[RunData]] = {}
-    for run in runs:
-        found.setdefault(run["method"], []).append(run_data(run))
-    return compare_runs(found, failures)
+    return compare_runs(map(run_data, runs), failures)
 
 
 def row(method: str = "naive", **over: Any) -> Row:

@@ -54,6 +54,8 @@ def test_the_summary_shows_the_metrics() -> None:
     assert shown["ACC"] == "75.50 %"
     assert shown["BWT"] == "-12.25"
     assert shown["task-incremental ACC"] == "99.00 %"
+    (kept,) = (row for row in summary_table(run_data(metrics(MATRIX, bwt=-0.001))).rows if row[0] == "BWT")
+    assert kept[1] == "+0.00"
     assert shown["connections"] == "288"
     assert shown["memory"] == "2.0 KiB"
     assert shown["time"] == "2.5 s"

@@ -11,6 +11,7 @@ from spacenet.api.settings import (
     Net,
     Settings,
     build_config,
+    layers_by_method,
     method_name,
     net_name,
     read_settings,
@@ -194,7 +195,7 @@ def compare(
     out : path, optional
         Keep runs and tables in this folder. What is finished there is not repeated.
     **settings
-        Settings for all methods, by their names: those of the stream, the network, training and preprocessing.
+        Settings by their names; each is for the methods that have it.
 
     Returns
     -------
@@ -211,12 +212,9 @@ def compare(
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
-    layers = read_settings(config)
-    over = merge(*(settings_layers(stream, name, settings) for name in names[:1]))
-    network = net_name(net)
-    if network is not None:
-        over["net"] = merge(over.get("net", {}), {"name": network})
-    configs = comparison_configs(stream_name(stream), dict.fromkeys(names), layers, over, preset)
+    network = {"net": {"name": net_name(net)}} if net is not None else {}
+    over = {name: merge(layer, network) for name, layer in layers_by_method(stream, names, settings).items()}
+    configs = comparison_configs(stream_name(stream), over, read_settings(config), preset)
     folder, data = Path(out) if out is not None else None, stream if isinstance(stream, Stream) else None
     jobs = [
         Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None, tag=position)

@@ -120,18 +120,18 @@ def settings_type(method: str) -> type[MethodSettings]:
     return found
 
 
+def settings_of(method: str) -> dict[str, str]:
+    """The names of all settings that a method has, with the section that each belongs to."""
+    kinds = {**SECTIONS, "method": settings_type(method)}
+    return {name: section for section, kind in kinds.items() for name in field_types(kind) if name != "name"}
+
+
 def sort_into_sections(method: str, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings given by their own names, by the section that each belongs to."""
-    places = {
-        name: section
-        for section, kind in (*SECTIONS.items(), ("method", settings_type(method)))
-        for name in field_types(kind)
-        if name != "name"
-    }
-    found: dict[str, dict[str, Any]] = {}
+    places, found = settings_of(method), dict[str, dict[str, Any]]()
     for name, value in settings.items():
         if name not in places:
-            raise unknown(f"setting of {method}", name, list(places))
+            raise unknown(f"setting of {method}", name, places)
         found.setdefault(places[name], {})[name] = value
     return found
 

@@ -117,7 +117,7 @@ class LineLogger(Callback):
         if metrics["stopped"]:
             self.write(metrics["stopped"])
         elif metrics["tasks_learned"]:
-            self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:.2f}  {metrics['seconds']:.1f} s")
+            self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:z.2f}  {metrics['seconds']:.1f} s")
 
 
 class FileLogger(LineLogger):

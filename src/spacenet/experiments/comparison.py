@@ -1,11 +1,11 @@
 """Several methods on the same stream, each with several seeds: one row per method."""
 
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spacenet.config.model import merge
-from spacenet.config.presets import preset_config
+from spacenet.config.presets import Layer, preset_config
 from spacenet.config.run import RunConfig
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Outcome
@@ -75,43 +75,40 @@ class ComparisonData:
 
 
 def comparison_configs(
-    stream: str,
-    methods: Iterable[str],
-    settings: Mapping[str, Any],
-    over: Mapping[str, Any],
-    preset: str | None = None,
+    stream: str, over: Mapping[str, Layer], settings: Layer, preset: str | None = None
 ) -> dict[str, RunConfig]:
-    """Each method's configuration: its preset, then `settings` for all and under "methods" for it, then `over`."""
+    """Each method's configuration: its preset, `settings` for all and under "methods" for it, and what `over` has."""
     if "method" in settings:
         raise SettingsError(f"[method] belongs to one method; write [{METHODS_SECTION}.NAME.method]")
     common = {key: value for key, value in settings.items() if key != METHODS_SECTION}
     own = settings.get(METHODS_SECTION, {})
     return {
-        name: preset_config(stream, name, merge(common, own.get(name, {}), over), preset=preset) for name in methods
+        name: preset_config(stream, name, common, own.get(name, {}), given, preset=preset)
+        for name, given in over.items()
     }
 
 
 def compare_outcomes(outcomes: Iterable[Outcome]) -> ComparisonData:
     """The comparison that finished runs make. Those that did not learn the whole stream are listed as failures."""
-    found: dict[str, list[RunData]] = {}
-    failures = []
+    runs, failures = [], []
     for outcome in outcomes:
-        model = outcome.job.config.model
         if outcome.finished and outcome.data is not None:
-            found.setdefault(model.method, []).append(outcome.data)
+            runs.append(outcome.data)
         else:
-            reason = outcome.error.message if outcome.error else "not finished"
-            failures.append(Failure(model.method, model.seed, reason))
-    return compare_runs(found, failures)
+            model, error = outcome.job.config.model, outcome.error
+            failures.append(Failure(model.method, model.seed, error.message if error else "not finished"))
+    return compare_runs(runs, failures)
 
 
-def compare_runs(found: Mapping[str, Sequence[RunData]], failures: Sequence[Failure] = ()) -> ComparisonData:
-    """The comparison of these runs, by method."""
+def compare_runs(runs: Iterable[RunData], failures: Iterable[Failure] = ()) -> ComparisonData:
+    """The comparison of these runs; methods in the order in which they come."""
+    found: dict[str, list[RunData]] = {}
+    for run in runs:
+        insort(found.setdefault(run.method, []), run, key=lambda run: run.seed)
     times = [run.metrics["seconds"] for run in found.get(REFERENCE, ())]
-    runs = {name: sorted(of_method, key=lambda run: run.seed) for name, of_method in found.items()}
-    rows = [_row(name, each, MeanStd.of(times).mean if times else None) for name, each in runs.items()]
-    first = next(iter(runs.values()))[0].metrics if runs else {"stream": "", "evaluated_on": "test set"}
-    return ComparisonData(first["stream"], first["evaluated_on"], runs, rows, tuple(failures))
+    rows = [_row(name, each, MeanStd.of(times).mean if times else None) for name, each in found.items()]
+    first = next(iter(found.values()))[0].metrics if found else {"stream": "", "evaluated_on": "test set"}
+    return ComparisonData(first["stream"], first["evaluated_on"], found, rows, tuple(failures))
 
 
 def check_comparable(runs: Sequence[RunData]) -> None:
@@ -120,7 +117,7 @@ def check_comparable(runs: Sequence[RunData]) -> None:
     seeds: dict[tuple[str, int], RunData] = {}
     for run in runs:
         model = run.config.model
-        if _stream(run) != _stream(runs[0]):
+        if any(getattr(run.config.stream, name) != getattr(runs[0].config.stream, name) for name in SAME_STREAM):
             raise RunError(f"{_place(run)} and {_place(runs[0])} are runs on different streams or cuts of one")
         other = first.setdefault(model.method, run)
         if _settings(run) != _settings(other):
@@ -134,34 +131,27 @@ def _place(run: RunData) -> str:
     return str(run.folder) if run.folder else f"{run.method} seed {run.seed}"
 
 
-def _stream(run: RunData) -> tuple[Any, ...]:
-    return tuple(getattr(run.config.stream, name) for name in SAME_STREAM)
-
-
 def _settings(run: RunData) -> tuple[Any, ...]:
     model = run.config.model
     return model.net, model.training, model.method_settings
 
 
 def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
-    def every(key: str) -> list[float]:
-        return [float(run.metrics[key]) for run in runs]
+    def over_seeds(key: str) -> MeanStd:
+        return MeanStd.of([float(run.metrics[key]) for run in runs])
 
-    def mean(key: str) -> float:
-        return MeanStd.of(every(key)).mean
-
-    seconds = mean("seconds")
+    seconds = over_seeds("seconds").mean
     return Row(
         strategy=get_method(name).strategy,
         method=name,
         seeds=len(runs),
-        acc=MeanStd.of(every("acc")),
-        bwt=MeanStd.of(every("bwt")),
-        task_il_acc=MeanStd.of(every("task_il_acc")),
-        parameters=round(mean("parameters")),
-        extra_bytes=round(mean("extra_bytes")),
-        images=round(mean("images_kept")),
-        units_added=round(mean("units_added")),
+        acc=over_seeds("acc"),
+        bwt=over_seeds("bwt"),
+        task_il_acc=over_seeds("task_il_acc"),
+        parameters=round(over_seeds("parameters").mean),
+        extra_bytes=round(over_seeds("extra_bytes").mean),
+        images=round(over_seeds("images_kept").mean),
+        units_added=round(over_seeds("units_added").mean),
         seconds=seconds,
         relative_time=seconds / reference if reference else None,
     )

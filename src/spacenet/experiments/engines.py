@@ -26,18 +26,23 @@ class WorkersDied(SpacenetError):
     exit_code = 1
 
 
-def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], engine: EngineConfig) -> Iterator[Result]:
-    """Do the work for every item and yield results as they come. `work` must not raise; it may be called again.
+def run_parallel(
+    work: Callable[[Item], Result], items: Sequence[Item], engine: EngineConfig
+) -> Iterator[tuple[int, Result]]:
+    """Do the work for every item and yield results as they come, each with the position of its item.
 
-    Raises `WorkersDied` if that does not help.
+    `work` must not raise; it may be called again. Raises `WorkersDied` if that does not help.
     """
-    left = dict(enumerate(items))
+    import joblib
+
+    left, call = dict(enumerate(items)), joblib.delayed(_numbered)
     with _connected(engine) as settings:
         for attempt in range(TRIES):
             try:
-                for number, result in _parallel(work, left, settings):
+                calls = [call(work, number, item) for number, item in left.items()]
+                for number, result in joblib.Parallel(**settings, batch_size=1, pre_dispatch="all")(calls):
                     del left[number]
-                    yield result
+                    yield number, result
                 return
             except (SpacenetError, GeneratorExit):
                 raise
@@ -47,16 +52,6 @@ def run_parallel(work: Callable[[Item], Result], items: Sequence[Item], engine: 
                     raise WorkersDied(
                         f"workers died {TRIES} times ({reason}); {len(left)} of {len(items)} runs are not finished"
                     ) from error
-
-
-def _parallel(
-    work: Callable[[Item], Result], left: dict[int, Item], settings: dict[str, Any]
-) -> Iterator[tuple[int, Result]]:
-    import joblib
-
-    call = joblib.delayed(_numbered)
-    calls = [call(work, number, item) for number, item in left.items()]
-    return iter(joblib.Parallel(**settings, batch_size=1, pre_dispatch="all")(calls))
 
 
 def _numbered(work: Callable[[Item], Result], number: int, item: Item) -> tuple[int, Result]:

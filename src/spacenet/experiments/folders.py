@@ -6,12 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from spacenet.errors import RunError
-from spacenet.experiments.comparison import (
-    ComparisonData,
-    Failure,
-    check_comparable,
-    compare_runs,
-)
+from spacenet.experiments.comparison import ComparisonData, Failure, check_comparable, compare_runs
 from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import CONFIG, RunData, load_config, load_metrics, load_run
 from spacenet.registry import METHODS
@@ -75,31 +70,27 @@ def comparison_json(data: ComparisonData) -> str:
 def load_comparison(folders: Path | Sequence[Path]) -> ComparisonData:
     """The comparison in a folder, or one put together from runs, folders of seeds and comparisons."""
     given = [folders] if isinstance(folders, Path) else folders
-    places = list(dict.fromkeys(run.resolve() for folder in given for run in runs_in(folder)))
     runs, failures = [], _noted_failures(given)
-    for place in places:
+    for place in dict.fromkeys(run.resolve() for folder in given for run in runs_in(folder)):
         metrics, model = load_metrics(place), load_config(place).model
         reason = "the run is not finished" if metrics is None else metrics["stopped"]
         if reason is None:
             runs.append(load_run(place))
-        elif not any((noted.method, noted.seed) == (model.method, model.seed) for noted in failures):
-            failures.append(Failure(model.method, model.seed, reason))
+        else:
+            failures.setdefault((model.method, model.seed), Failure(model.method, model.seed, reason))
     if not runs:
         raise RunError(
             f"{', '.join(map(str, given))}: no run has learned its whole stream, there is nothing to compare"
         )
     check_comparable(runs)
-    found: dict[str, list[RunData]] = {}
+    for run in runs:
+        failures.pop((run.method, run.seed), None)
     order = [*METHODS, *(run.method for run in runs)]
-    for run in sorted(runs, key=lambda run: order.index(run.method)):
-        found.setdefault(run.method, []).append(run)
-    there = {(run.method, run.seed) for run in runs}
-    return compare_runs(found, [each for each in failures if (each.method, each.seed) not in there])
+    return compare_runs(sorted(runs, key=lambda run: order.index(run.method)), failures.values())
 
 
-def _noted_failures(folders: Sequence[Path]) -> list[Failure]:
-    """The failures that comparisons noted."""
+def _noted_failures(folders: Sequence[Path]) -> dict[tuple[str, int], Failure]:
+    """The failures that comparisons noted, by method and seed."""
     notes = [folder / COMPARISON for folder in folders if (folder / COMPARISON).is_file()]
-    return [
-        Failure(**failure) for note in notes for failure in json.loads(note.read_text(encoding="utf-8"))["failures"]
-    ]
+    found = [Failure(**each) for note in notes for each in json.loads(note.read_text(encoding="utf-8"))["failures"]]
+    return {(failure.method, failure.seed): failure for failure in found}

@@ -32,7 +32,8 @@ def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments
         raise SettingsError(
             f"{settings.devices} GPUs are needed, there are {torch.cuda.device_count()}", setting="devices"
         )
-    library = _fabric()
+    require_extra("devices", "distributed", "lightning_fabric.strategies", "lightning.fabric.strategies")
+    library = require_extra("devices", "distributed", "lightning_fabric", "lightning.fabric")
     # Fresh processes on either kind of device: what runs here (threads, a GPU in use) must not be forked.
     strategy = library.strategies.DDPStrategy(start_method="spawn", process_group_backend="nccl" if on_gpu else "gloo")
     fabric = library.Fabric(accelerator="cuda" if on_gpu else "cpu", devices=settings.devices, strategy=strategy)
@@ -54,8 +55,3 @@ def _in_process(
     hardware = find_hardware(settings)
     device = torch.device("cuda", fabric.local_rank) if hardware.device.type == "cuda" else hardware.device
     return _Sealed(function(dataclasses.replace(hardware, device=device, fabric=fabric), *arguments))
-
-
-def _fabric() -> Any:
-    require_extra("devices", "distributed", "lightning_fabric.strategies", "lightning.fabric.strategies")
-    return require_extra("devices", "distributed", "lightning_fabric", "lightning.fabric")

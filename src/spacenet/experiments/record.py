@@ -12,6 +12,9 @@ from spacenet.config.run import RunConfig
 from spacenet.experiments.metrics import Matrix, scores
 from spacenet.methods.base import LayerUsage, Method
 
+KEPT = ("parameters", "bytes_kept", "extra_bytes", "images_kept", "units_added", "layers")
+"""What a method keeps in the end: the last task's figures."""
+
 
 @dataclass
 class TaskRecord:
@@ -51,12 +54,6 @@ class Record:
     tasks: list[TaskRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
-    @classmethod
-    def from_plain(cls, facts: dict[str, Any]) -> "Record":
-        """Restore what `dataclasses.asdict` returned."""
-        tasks = [TaskRecord(**{**t, "layers": [LayerUsage(**layer) for layer in t["layers"]]}) for t in facts["tasks"]]
-        return cls(**{**facts, "tasks": tasks})
-
     def metrics(self, config: RunConfig, hardware: str, stopped: str | None = None) -> dict[str, Any]:
         """The content of metrics.json."""
         done = self.tasks[: len(self.matrix)]
@@ -74,7 +71,7 @@ class Record:
             "hardware": hardware,
         }
         if done:
-            task_il = scores(self.task_il_matrix, self.untrained)
+            task_il, tasks = scores(self.task_il_matrix, self.untrained), [asdict(task) for task in done]
             metrics |= asdict(scores(self.matrix, self.untrained))
             metrics |= {
                 "matrix": self.matrix,
@@ -82,13 +79,8 @@ class Record:
                 "task_il_bwt": task_il.bwt,
                 "task_il_matrix": self.task_il_matrix,
                 "connections": sum(usage.connections for usage in done[-1].layers),
-                "parameters": done[-1].parameters,
-                "bytes_kept": done[-1].bytes_kept,
-                "extra_bytes": done[-1].extra_bytes,
-                "images_kept": done[-1].images_kept,
-                "units_added": done[-1].units_added,
-                "layers": [asdict(usage) for usage in done[-1].layers],
-                "tasks": [asdict(task) for task in done],
+                **{name: tasks[-1][name] for name in KEPT},
+                "tasks": tasks,
             }
         metrics["versions"] = {
             "spacenet": __version__,

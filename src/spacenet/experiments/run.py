@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dacite
 import torch
 from torch import Tensor
 
@@ -233,7 +234,8 @@ class Run:
 
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
-        self.record, self.analysis = Record.from_plain(facts["record"]), Analysis.load(folder)
+        self.record = dacite.from_dict(Record, facts["record"], dacite.Config(check_types=False))
+        self.analysis = Analysis.load(folder)
         check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
         self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})

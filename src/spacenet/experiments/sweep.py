@@ -15,12 +15,12 @@ from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.jobs import Job, Outcome
+from spacenet.experiments.jobs import Job, Outcome, differing_settings
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
 from spacenet.utils.text import MeanStd
 
-JOURNAL = "journal.log"
+JOURNAL, SETTINGS = "journal.log", "settings"
 Search = Literal["random", "tpe"]
 TrialValues = Mapping[str, Any]
 """What a trial tries: section.setting → value."""
@@ -84,12 +84,14 @@ class Sweep:
         study = self._optuna.create_study(
             storage=storage, study_name="sweep", direction="maximize", load_if_exists=True
         )
-        about = {name: getattr(self.spec, name) for name in ("stream", "method", "search", "seed")}
-        if study.user_attrs and study.user_attrs != about:
-            was = ", ".join(f"{key} {value}" for key, value in study.user_attrs.items() if about[key] != value)
-            raise RunError(f"{self.folder} holds another search ({was}); choose another folder")
-        for key, value in about.items():
-            study.set_user_attr(key, value)
+        old, settings = study.user_attrs, self.spec.config({}).to_plain()
+        about = {name: getattr(self.spec, name) for name in ("stream", "method", "search", "seed", "seeds")}
+        differing = [f"{name} {old[name]}" for name, value in about.items() if old.get(name, value) != value]
+        differing = differing or differing_settings(old.get(SETTINGS, settings), settings)
+        if differing:
+            raise RunError(f"{self.folder} holds another search ({', '.join(differing)}); choose another folder")
+        for name, value in {**about, SETTINGS: settings}.items():
+            study.set_user_attr(name, value)
         return study
 
     def trials(self) -> list[Trial]:

@@ -127,7 +127,7 @@ def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
     per_class = f" and {memory.floats:,} values per class" if memory else ""
     changed = "percentage points by which earlier tasks changed since they were learned"
     time = f"for training and evaluation{' per seed' if len(runs) > 1 else ''}"
-    percent, signed = "{:.1f}".format, "{:+.1f}".format
+    percent, signed = "{:.1f}".format, "{:+z.1f}".format
     rows: list[tuple[str, str, Sequence[float], Callable[[float], str], str]] = [
         ("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", column("acc"), percent, " %"),
         ("Task-incremental ACC", "if only the task's own classes compete", column("task_il_acc"), percent, " %"),
