@@ -7,7 +7,7 @@ import pytest
 from benchmarks import results
 from spacenet.api.settings import build_config
 from spacenet.cli.options import Selection, parse_stream_command
-from spacenet.cli.run import DESCRIPTION, GROUPS, RunOptions
+from spacenet.cli.run import GROUPS, RunOptions
 from spacenet.config.presets import preset_config
 from spacenet.experiments.run import Run
 from spacenet.utils.text import format_bytes
@@ -67,9 +67,7 @@ def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) 
     for row in rows:
         assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
         words = shlex.split(row["command"])
-        options, _, selection, settings = parse_stream_command(
-            RunOptions, words, "run", DESCRIPTION, GROUPS, Selection.peek(words)
-        )
+        options, _, selection, settings = parse_stream_command(RunOptions, words, "run", Selection.peek(words), GROUPS)
         assert options.seeds > 1
         assert words[0] == selection.stream
         build_config(selection.stream, selection.method, net=selection.net, preset=selection.preset, settings=settings)

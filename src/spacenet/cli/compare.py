@@ -13,15 +13,12 @@ from spacenet import api
 from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
 from spacenet.cli.output import print_tables, write_report
 
-DESCRIPTION = (
-    "Run several methods on one stream and put them side by side. The same command continues where it stopped; "
-    "finished runs are not repeated."
-)
-
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """The stream, the methods, the seeds, and where the results go."""
+    """Run several methods on one stream and put them side by side. The same command continues where it stopped;
+    finished runs are not repeated.
+    """
 
     stream: StreamArgument = "split-digits"
     methods: Annotated[str, arg(metavar="A,B,…", help=f"The methods, separated by commas, or all: {METHOD_NAMES}.")] = (
@@ -48,10 +45,8 @@ class CompareOptions:
 
 
 def compare(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
-    options, engine, selection, settings = parse_stream_command(
-        CompareOptions, arguments, "compare", DESCRIPTION, ["stream"], selection
-    )
+    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, config={})
+    options, engine, selection, settings = parse_stream_command(CompareOptions, arguments, "compare", selection)
     folder = options.out or Path("comparisons") / selection.stream
     given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
     given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}

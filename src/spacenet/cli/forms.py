@@ -1,13 +1,12 @@
 """Forms: the flags of a command are the fields of a dataclass, with their texts, bounds and defaults."""
 
 import dataclasses
-import inspect
 import types
 import typing
 from collections.abc import Sequence
 from dataclasses import make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from tyro.conf import arg
@@ -21,13 +20,15 @@ METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PAT
 
 
 def parse(kind: type[T], arguments: Sequence[str], command: str) -> T:
-    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program.
-
-    The docstring of the options is the description of the command.
-    """
-    options = kind(**vars(fill(form_type(kind), arguments, command, " ".join((inspect.getdoc(kind) or "").split()))))
+    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program."""
+    options = kind(**vars(fill(form_type(kind), arguments, command, describe(kind))))
     check(options)
     return options
+
+
+def describe(kind: type) -> str:
+    """The description of a command: the docstring of its options."""
+    return " ".join((kind.__doc__ or "").split())
 
 
 def fill(form: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
@@ -37,7 +38,7 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
     return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
 
 
-def form_type(kind: type, skip: Sequence[str] = ()) -> type:
+def form_type(kind: type, skip: Sequence[str] = (), doc: str | None = None) -> type:
     """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
     docs, hints, plain = field_docs(kind), field_types(kind), typing.get_type_hints(kind)
     fields: list[Any] = []
@@ -46,7 +47,9 @@ def form_type(kind: type, skip: Sequence[str] = ()) -> type:
         if name not in skip:
             default: Any = dataclasses.field(default=field.default, default_factory=field.default_factory)
             fields.append((name, _annotated(hints[name], plain[name], docs.get(name, "")), default))
-    return make_dataclass(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, frozen=True)
+    return make_dataclass(
+        kind.__name__, fields, namespace={"__doc__": kind.__doc__ if doc is None else doc}, frozen=True
+    )
 
 
 def _annotated(hint: Any, plain: Any, doc: str) -> Any:
@@ -66,7 +69,7 @@ def _metavar(plain: Any) -> str | None:
         return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
     if typing.get_origin(plain) is tuple:
         return f"{METAVARS.get(members[0], 'VALUE')} …"
-    return None if typing.get_origin(plain) is Literal or plain is bool else METAVARS.get(plain)
+    return METAVARS.get(plain)
 
 
 def _default_hint(default: str) -> str:

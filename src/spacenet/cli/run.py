@@ -16,16 +16,14 @@ from spacenet.cli.output import print_tables, write_report
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
 
-DESCRIPTION = (
-    "Learn a stream of tasks, one after another, and measure what is remembered. "
-    "Defaults are the stream's preset for the method; --method NAME --help shows that method's own settings."
-)
 GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """The stream, the method, the seeds, and where the results go."""
+    """Learn a stream of tasks, one after another, and measure what is remembered. Defaults are the stream's preset for
+    the method; --method NAME --help shows that method's own settings.
+    """
 
     stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {METHOD_NAMES}.")] = "spacenet"
@@ -55,7 +53,7 @@ class RunOptions:
 
 def run(arguments: list[str]) -> int:
     options, engine, selection, settings = parse_stream_command(
-        RunOptions, arguments, "run", DESCRIPTION, GROUPS, Selection.peek(arguments)
+        RunOptions, arguments, "run", Selection.peek(arguments), GROUPS
     )
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
@@ -75,15 +73,8 @@ def run(arguments: list[str]) -> int:
         if options.resume is not None:
             result: Any = api.resume(folder, engine=engine, **common)
         else:
-            seeds: dict[str, Any] = {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None}
-            given = {
-                "net": selection.net,
-                "preset": selection.preset,
-                "config": selection.file,
-                **vars(engine),
-                **seeds,
-            }
-            result = api.run(selection.stream, selection.method, out=folder, **common, **given, **settings)
+            common |= {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None, **vars(engine)}
+            result = api.run(**vars(selection), out=folder, **common, **settings)
     except SpaceFull as error:
         if error.result is not None:
             _show(error.result, options, folder)

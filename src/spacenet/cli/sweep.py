@@ -13,15 +13,12 @@ from tyro.conf import arg
 from spacenet import api
 from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
 
-DESCRIPTION = (
-    "Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never "
-    "on the test set. The same command continues where it stopped."
-)
-
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What is searched, and how."""
+    """Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never
+    on the test set. The same command continues where it stopped.
+    """
 
     stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {METHOD_NAMES}.")] = "spacenet"
@@ -42,9 +39,9 @@ class SweepOptions:
 
 
 def sweep(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), file={})
+    selection = dataclasses.replace(Selection.peek(arguments), config={})
     options, engine, selection, settings = parse_stream_command(
-        SweepOptions, arguments, "sweep", DESCRIPTION, ["stream"], selection, {"validation": api.VALIDATION}
+        SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
     folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
     progress = Console(stderr=True, quiet=options.quiet)

@@ -18,9 +18,9 @@ def parse(line: str | None) -> RunConfig:
     name, command, *arguments = shlex.split(line)
     assert (name, command) == ("spacenet", "run")
     options, _, selection, settings = parse_stream_command(
-        RunOptions, arguments, "run", "", GROUPS, Selection.peek(arguments)
+        RunOptions, arguments, "run", Selection.peek(arguments), GROUPS
     )
-    return selection.config(settings).with_seed(options.seed)
+    return selection.build_config(settings).with_seed(options.seed)
 
 
 @pytest.fixture(autouse=True)
