@@ -1,13 +1,14 @@
 """What the commands share in printing results."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from spacenet.errors import SpacenetError
+from spacenet.errors import SettingsError, SpacenetError
 from spacenet.report.tables import Table
 
 log = logging.getLogger("spacenet")
@@ -19,6 +20,16 @@ def print_tables(tables: Sequence[Table]) -> None:
     console = Console()
     for table in tables:
         console.print(table)
+
+
+def output_file(path: Path) -> Path:
+    """Where a command writes. That it cannot should not show only after hours of work."""
+    path = path.expanduser()
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder", setting="out")
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise SettingsError(f"{path.parent} is not a folder that can be written to", setting="out")
+    return path
 
 
 def write_report(result: Any, folder: Path, *, silent: bool) -> None:
