@@ -27,7 +27,7 @@ from spacenet.experiments.comparison import compare_outcomes, comparison_configs
 from spacenet.experiments.folders import save_comparison, save_summary, seed_folders
 from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
 from spacenet.experiments.run import load_config
-from spacenet.experiments.sweep import Search, Sweep, SweepSpec, Trial
+from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
 from spacenet.registry import METHODS
 from spacenet.utils.files import save_text
@@ -294,19 +294,18 @@ def sweep(
         over = settings_layers(stream, name, settings)
     else:
         over = settings_layers(stream, name, {**settings, "validation": validation})
-    spec = SweepSpec(stream_name(stream), name, merge(layers, over, {"seed": seed}), search, seed, seeds, data)
+    base, folder = merge(layers, over, {"seed": seed}), Path(out) if out is not None else None
+    search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder)
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
-    search_ = Sweep(spec, Path(out) if out is not None else None)
-    at_once = workers or default_workers(spec.config({}))
+    at_once = workers or default_workers(search_.config({}))
     for trial in search_.run(trials, at_once, partial(execute_all, engine=where)):
         on_trial(trial)
-    best = search_.best()
-    if best is None:
+    scored = [trial for trial in search_.trials() if trial.score is not None]
+    if not scored:
         raise RunError("no trial succeeded; the log of each trial says why")
-    scored = sorted((t for t in search_.trials() if t.score is not None), key=lambda t: -(t.score or 0.0))
-    result = SweepResult(spec.config(best.values, stream={"validation": 0.0}), scored)
-    if search_.folder is not None:
-        save_text(search_.folder / BEST, result.best.to_toml())
+    result = SweepResult(search_.config(scored[0].values, stream={"validation": 0.0}), scored)
+    if folder is not None:
+        save_text(folder / BEST, result.best.to_toml())
     return result
 
 

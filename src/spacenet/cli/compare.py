@@ -6,28 +6,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
 from spacenet.cli.output import print_tables, write_report
 
 
 @dataclass(frozen=True)
-class CompareOptions:
+class CompareOptions(StreamOptions):
     """Run several methods on one stream and put them side by side. The same command continues where it stopped;
     finished runs are not repeated.
     """
 
-    stream: StreamArgument = "split-digits"
     methods: Annotated[str, arg(metavar="A,B,…", help=f"The methods, separated by commas, or all: {METHOD_NAMES}.")] = (
         "naive,ewc,spacenet,joint"
     )
-    seeds: Annotated[int, Ge(1)] = 1
-    """Run each method with this many seeds, counting up from --seed."""
-    seed: Annotated[int, Ge(0)] = 0
-    """The first seed."""
     preset: str | None = None
     """Preset of the stream, where it has several: small-cnn, wrn-28-10, …"""
     net: str | None = None
@@ -38,8 +32,6 @@ class CompareOptions:
     """Folder for the runs and tables (default: comparisons/STREAM)."""
     format: Literal["table", "markdown", "latex", "csv", "json"] = "table"
     """What is printed."""
-    quiet: bool = False
-    """Show no progress."""
     no_report: bool = False
     """Write no HTML report (report.html) in the end."""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.api.settings import build_config
@@ -24,6 +25,21 @@ T = TypeVar("T")
 STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or give --npz."
 StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=STREAM_HELP)]
 METHOD_NAMES = ", ".join(METHODS)
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """What the commands have in common besides the settings."""
+
+    stream: StreamArgument = "split-digits"
+    config: Path | None = None
+    """Take settings from this TOML file (a run writes its own as config.toml); options given here win."""
+    seed: Annotated[int, Ge(0)] = 0
+    """The first seed. Everything random follows from it: the same seed gives the same result, bit for bit."""
+    seeds: Annotated[int, Ge(1)] = 1
+    """Run this many seeds, counting up from --seed; what is printed is the mean, with the standard deviation."""
+    quiet: bool = False
+    """Show no progress."""
 
 
 def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:

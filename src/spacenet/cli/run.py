@@ -7,11 +7,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
 from spacenet.cli.output import print_tables, write_report
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
@@ -20,31 +19,22 @@ GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class RunOptions(StreamOptions):
     """Learn a stream of tasks, one after another, and measure what is remembered. Defaults are the stream's preset for
     the method; --method NAME --help shows that method's own settings.
     """
 
-    stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {METHOD_NAMES}.")] = "spacenet"
     net: str | None = None
     """Another network than the preset's: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH, or a registered name."""
     preset: str | None = None
     """Preset of the stream, where it has several: small-cnn, wrn-28-10, expanded, …"""
-    seed: Annotated[int, Ge(0)] = 0
-    """Everything random follows from it: the same seed gives the same result, bit for bit."""
-    seeds: Annotated[int, Ge(1)] = 1
-    """Run this many seeds, counting up from --seed, and print mean ± standard deviation."""
     out: Path | None = None
     """Folder for the results (default: a new one in runs/)."""
-    config: Path | None = None
-    """Take settings from this TOML file (a run writes its own as config.toml); options given here win."""
     resume: Path | None = None
     """Continue the interrupted run in this folder; needs nothing else."""
     json: bool = False
     """Print the metrics as JSON instead of tables."""
-    quiet: bool = False
-    """Show no progress."""
     tensorboard: bool = False
     """Write scalars during the run, and the plots in the end, to DIR/tensorboard (seeds then run one by one)."""
     no_report: bool = False

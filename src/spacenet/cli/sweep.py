@@ -11,16 +11,15 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
 
 
 @dataclass(frozen=True)
-class SweepOptions:
+class SweepOptions(StreamOptions):
     """Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never
     on the test set. The same command continues where it stopped.
     """
 
-    stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {METHOD_NAMES}.")] = "spacenet"
     trials: Annotated[int, Ge(1)] = 20
     """How many settings are tried in all."""
@@ -28,14 +27,8 @@ class SweepOptions:
     """Draw them at random, as the paper did, or where earlier trials did well (optuna's TPE)."""
     seeds: Annotated[int, Ge(1)] = 1
     """Seeds per trial; the score is the mean ACC."""
-    seed: Annotated[int, Ge(0)] = 0
-    """Decides which settings are drawn; the runs count up from it."""
-    config: Path | None = None
-    """TOML file with settings that all trials share."""
     out: Path | None = None
     """Folder for the search (default: sweeps/STREAM-METHOD)."""
-    quiet: bool = False
-    """Show no progress."""
 
 
 def sweep(arguments: list[str]) -> int:

@@ -5,6 +5,7 @@ where it stopped, unfinished trials first.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,9 +40,9 @@ class Trial:
         return "  ".join(f"{key.split('.')[1]} {text}" for key, text in zip(self.values, texts, strict=True))
 
 
-@dataclass(frozen=True)
-class SweepSpec:
-    """What is searched."""
+@dataclass
+class Sweep:
+    """A search, with its folder if it has one."""
 
     stream: str
     method: str
@@ -53,6 +54,14 @@ class SweepSpec:
     seeds: int = 1
     data: Stream | None = None
     """The user's own data, if the stream is not one by name."""
+    folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.search_space = get_method(self.method).search_space
+        if not self.search_space:
+            raise SettingsError(f"{self.method} declares no search space", setting="method")
+        self._optuna = require_extra("sweep", "sweep", "optuna")
+        self._study = self._open()
 
     def config(self, values: TrialValues, **over: Any) -> RunConfig:
         """The configuration that these values give."""
@@ -61,18 +70,6 @@ class SweepSpec:
             section, setting = key.split(".")
             tried.setdefault(section, {})[setting] = value
         return preset_config(self.stream, self.method, self.base, tried, over)
-
-
-class Sweep:
-    """A search, with its folder if it has one."""
-
-    def __init__(self, spec: SweepSpec, folder: Path | None = None) -> None:
-        self.spec, self.folder = spec, folder
-        self.search_space = get_method(spec.method).search_space
-        if not self.search_space:
-            raise SettingsError(f"{spec.method} declares no search space", setting="method")
-        self._optuna = require_extra("sweep", "sweep", "optuna")
-        self._study = self._open()
 
     def _open(self) -> Any:
         self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
@@ -84,8 +81,8 @@ class Sweep:
         study = self._optuna.create_study(
             storage=storage, study_name="sweep", direction="maximize", load_if_exists=True
         )
-        old, settings = study.user_attrs, self.spec.config({}).to_plain()
-        about = {name: getattr(self.spec, name) for name in ("stream", "method", "search", "seed", "seeds")}
+        old, settings = study.user_attrs, self.config({}).to_plain()
+        about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
         differing = [f"{name} {old[name]}" for name, value in about.items() if old.get(name, value) != value]
         differing = differing or differing_settings(old.get(SETTINGS, settings), settings)
         if differing:
@@ -95,13 +92,9 @@ class Sweep:
         return study
 
     def trials(self) -> list[Trial]:
-        """All trials that were started."""
-        return [self._trial(t, t.value if t.state.is_finished() else None) for t in self._study.trials]
-
-    def best(self) -> Trial | None:
-        """The trial with the highest score."""
-        scored = [trial for trial in self.trials() if trial.score is not None]
-        return max(scored, key=lambda trial: trial.score or 0.0, default=None)
+        """All trials that were started, the best first; those without a score last."""
+        found = [self._trial(t, t.value if t.state.is_finished() else None) for t in self._study.trials]
+        return sorted(found, key=lambda trial: math.inf if trial.score is None else -trial.score)
 
     def run(self, trials: int, at_once: int, execute: Callable[[Sequence[Job]], Iterator[Outcome]]) -> Iterator[Trial]:
         """Continue until `trials` trials are finished, `at_once` at a time; yields each as it ends."""
@@ -136,8 +129,8 @@ class Sweep:
     def _propose(self, number: int) -> Trial:
         """Random search draws a trial's values from the seed and the trial's number alone, wherever it is computed."""
         samplers = self._optuna.samplers
-        seed = 1_000_003 * self.spec.seed + number
-        random = self.spec.search == "random"
+        seed = 1_000_003 * self.seed + number
+        random = self.search == "random"
         self._study.sampler = samplers.RandomSampler(seed) if random else samplers.TPESampler(seed=seed)
         trial = self._study.ask()
         for key, range_ in self.search_space.items():
@@ -161,24 +154,24 @@ class Sweep:
             number = outcome.job.tag
             found = outcome.data.metrics["acc"] if outcome.finished and outcome.data is not None else None
             scores.setdefault(number, []).append(found)
-            if len(scores[number]) == self.spec.seeds:
+            if len(scores[number]) == self.seeds:
                 acc = [score for score in scores[number] if score is not None]
-                complete = len(acc) == self.spec.seeds
+                complete = len(acc) == self.seeds
                 score = MeanStd.of(acc).mean if complete else None
                 self._study.tell(number, score, state=None if complete else failed)
                 yield dataclasses.replace(numbered[number], score=score)
 
     def _jobs(self, trial: Trial) -> list[Job]:
-        config = self.spec.config(trial.values)
+        config = self.config(trial.values)
         first = config.model.seed
         return [
             Job(
                 config.with_seed(seed),
-                self.spec.data,
+                self.data,
                 self.folder / f"trial-{trial.number}" / f"seed-{seed - first}" if self.folder else None,
                 tag=trial.number,
             )
-            for seed in range(first, first + self.spec.seeds)
+            for seed in range(first, first + self.seeds)
         ]
 
 
