@@ -1,6 +1,5 @@
 """`spacenet compare`: several methods on one stream, one table."""
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Annotated, Literal
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 from spacenet.cli.output import print_tables, write_report
 
 
@@ -37,13 +36,13 @@ class CompareOptions(StreamOptions):
 
 
 def compare(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, config={})
+    selection = {**peek(arguments), "method": api.REFERENCE, "config": {}}
     options, engine, selection, settings = parse_stream_command(CompareOptions, arguments, "compare", selection)
-    folder = options.out or Path("comparisons") / selection.stream
+    folder = options.out or Path("comparisons") / selection["stream"]
     given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
     given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}
     try:
-        comparison = api.compare(selection.stream, **given)
+        comparison = api.compare(selection["stream"], **given)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
         return 130

@@ -1,6 +1,5 @@
 """What the commands that learn a stream share: their settings as flags, with the defaults of the stream's preset."""
 
-import dataclasses
 import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
@@ -53,42 +52,32 @@ def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return None, list(arguments)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What decides which options there are, and their defaults."""
-
-    stream: str
-    method: str
-    net: str | None
-    preset: str | None
-    config: dict[str, Any]
-    """The content of the file that --config names."""
-
-    @classmethod
-    def peek(cls, arguments: Sequence[str]) -> "Selection":
-        parser = ArgumentParser(add_help=False, allow_abbrev=False)
-        for option in ("config", "method", "net", "npz", "preset"):
-            parser.add_argument(f"--{option}", nargs="?")
-        given, _ = parser.parse_known_args(arguments)
-        config = read_toml(Path(given.config)) if given.config else {}
-        stream = stream_first(arguments)[0] or config.get("stream", {}).get("name", "split-digits")
-        method = given.method or config.get("method", {}).get("name", "spacenet")
-        return cls(CUSTOM if given.npz else stream, method, given.net, given.preset, config)
-
-    def build_config(self, settings: dict[str, Any]) -> RunConfig:
-        """The configuration that the selection and settings give."""
-        return build_config(**vars(self), settings=settings)
+def peek(arguments: Sequence[str]) -> dict[str, Any]:
+    """What decides which options there are, and their defaults; arguments of `spacenet.run`, as its own."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("config", "method", "net", "npz", "preset"):
+        parser.add_argument(f"--{option}", nargs="?")
+    given, _ = parser.parse_known_args(arguments)
+    config = read_toml(Path(given.config)) if given.config else {}
+    stream = stream_first(arguments)[0] or config.get("stream", {}).get("name", "split-digits")
+    return {
+        "stream": CUSTOM if given.npz else stream,
+        "method": given.method or config.get("method", {}).get("name", "spacenet"),
+        "net": given.net,
+        "preset": given.preset,
+        "config": config,
+    }
 
 
 def parse_stream_command(
     kind: type[T],
     arguments: Sequence[str],
     command: str,
-    selection: Selection,
+    selection: dict[str, Any],
     groups: Sequence[str] = ("stream",),
     settings: dict[str, Any] | None = None,
-) -> tuple[T, EngineConfig, Selection, dict[str, Any]]:
-    """Parse a command that learns a stream: its own options, where to compute, and the settings that differ.
+) -> tuple[T, EngineConfig, dict[str, Any], dict[str, Any]]:
+    """Parse a command that learns a stream: its own options, where to compute, what `peek` found, other settings.
 
     Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
     one, the command line is parsed again with that.
@@ -96,17 +85,17 @@ def parse_stream_command(
     _, arguments = stream_first(arguments)
     own = form_type(kind, doc="")
     while True:
-        config = selection.build_config(settings or {})
+        config = build_config(**selection, settings=settings or {})
         settings_of = _settings_by_group(config)
         defaults = {group: _filled_form(settings_of[group]) for group in ("engine", *groups)}
         form = make_dataclass("Form", [("main", own), *((name, type(each)) for name, each in defaults.items())])
-        start = {"stream": selection.stream, "method": selection.method, "seed": config.model.seed}
+        start = {"stream": selection["stream"], "method": selection["method"], "seed": config.model.seed}
         main = own(**{name: value for name, value in start.items() if name in field_types(own)})
         filled = fill(form, arguments, command, describe(kind), form(main, **defaults))
         stream = CUSTOM if filled.stream.npz is not None else filled.main.stream
-        if stream == selection.stream:
+        if stream == selection["stream"]:
             break
-        selection = dataclasses.replace(selection, stream=stream)
+        selection = {**selection, "stream": stream}
     options = kind(**vars(filled.main))
     check(options)
     given = {

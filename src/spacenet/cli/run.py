@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 from spacenet.cli.output import print_tables, write_report
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
@@ -42,16 +42,14 @@ class RunOptions(StreamOptions):
 
 
 def run(arguments: list[str]) -> int:
-    options, engine, selection, settings = parse_stream_command(
-        RunOptions, arguments, "run", Selection.peek(arguments), GROUPS
-    )
+    options, engine, selection, settings = parse_stream_command(RunOptions, arguments, "run", peek(arguments), GROUPS)
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
             reason = "settings come from the folder; only --workers, --json and --quiet go with it"
             raise SettingsError(reason, setting="resume")
         folder = options.resume
     else:
-        folder = options.out or _new_folder(selection)
+        folder = options.out or _new_folder(selection["stream"], selection["method"])
         if (folder / api.CONFIG).exists() or api.seed_folders(folder):
             remedy = f"Continue it with --resume {folder}, or choose another --out."
             raise RunError(f"{folder} holds a run already.", cli=remedy)
@@ -64,7 +62,7 @@ def run(arguments: list[str]) -> int:
             result: Any = api.resume(folder, engine=engine, **common)
         else:
             common |= {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None, **vars(engine)}
-            result = api.run(**vars(selection), out=folder, **common, **settings)
+            result = api.run(**selection, out=folder, **common, **settings)
     except SpaceFull as error:
         if error.result is not None:
             _show(error.result, options, folder)
@@ -75,8 +73,8 @@ def run(arguments: list[str]) -> int:
     return _show(result, options, folder)
 
 
-def _new_folder(selection: Selection) -> Path:
-    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{selection.stream}-{selection.method}"
+def _new_folder(stream: str, method: str) -> Path:
+    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{stream}-{method}"
     others = (base.with_name(f"{base.name}-{number}") for number in range(2, 1000))
     return next(folder for folder in (base, *others) if not folder.exists())
 

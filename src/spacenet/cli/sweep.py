@@ -1,6 +1,5 @@
 """`spacenet sweep`: search a method's settings on held-out training data."""
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamOptions, parse_stream_command
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,12 @@ class SweepOptions(StreamOptions):
 
 
 def sweep(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), config={})
+    selection = {**peek(arguments), "config": {}}
     options, engine, selection, settings = parse_stream_command(
         SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
-    folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
+    stream, method = selection["stream"], selection["method"]
+    folder = options.out or Path("sweeps") / f"{stream}-{method}"
     progress = Console(stderr=True, quiet=options.quiet)
 
     def show(trial: api.Trial) -> None:
@@ -46,7 +46,7 @@ def sweep(arguments: list[str]) -> int:
     given = {name: getattr(options, name) for name in ("trials", "search", "seeds", "seed", "config")}
     given |= {"out": folder, "on_trial": show, **vars(engine), **settings}
     try:
-        result = api.sweep(selection.stream, selection.method, **given)
+        result = api.sweep(stream, method, **given)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
         return 130

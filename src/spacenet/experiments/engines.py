@@ -5,7 +5,6 @@ has no result is handed out again and goes on where it stopped. On a cluster the
 them.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -63,14 +62,15 @@ def _connected(engine: EngineConfig) -> Iterator[dict[str, Any]]:
     """What joblib is told, while the connection to a cluster stands."""
     from joblib import parallel_config
 
+    workers = {"n_jobs": engine.workers or -1}  # all that there are
     if engine.engine == "local":
-        yield {"n_jobs": engine.workers or os.cpu_count() or 1, "return_as": "generator_unordered"}
+        yield {**workers, "return_as": "generator_unordered"}
     elif engine.engine == "dask":
         with _dask(str(engine.address)), parallel_config("dask"):
-            yield {"n_jobs": engine.workers or -1, "return_as": "generator_unordered"}
+            yield {**workers, "return_as": "generator_unordered"}
     else:
         with _ray(str(engine.address)), parallel_config("ray"):
-            yield {"n_jobs": engine.workers or -1}  # Ray gives its results back as a list only
+            yield workers  # Ray gives its results back as a list only
 
 
 def _dask(address: str) -> AbstractContextManager[Any]:

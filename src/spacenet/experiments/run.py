@@ -186,15 +186,9 @@ class Run:
             self._save(epoch.epoch + 1, optimizer)
             resumed = time.perf_counter()
 
-        learn_task(
-            self.method,
-            task,
-            self.config.model.training,
-            hardware=self.hardware,
-            start=self.start,
-            on_batch=on_batch,
-            on_epoch=on_epoch,
-        )
+        hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": on_epoch}
+        training = self.config.model.training
+        learn_task(self.method, task, training, hardware=self.hardware, start=self.start, **hooks)
         current.training_seconds += time.perf_counter() - resumed
         self.start = None
         class_il, task_il = self._evaluate(index + 1)
@@ -258,7 +252,8 @@ class Run:
         data = RunData(self.config, metrics, self.analysis, model, self.folder)
         if self.folder is not None:
             if model is None:
-                save_tensors(self.folder / MODEL, _kept(self.method), {"method": self.config.model.method})
+                kept = {**in_section("network", self.method.network_state()), **self.method.extra_state()}
+                save_tensors(self.folder / MODEL, kept, {"method": self.config.model.method})
             else:
                 save_model(self.folder / MODEL, model)
             self.analysis.save(self.folder)
@@ -302,11 +297,6 @@ def check_labels(folder: Path, learned: Sequence[Sequence[str]], stream: Stream)
 
 def create_folder(config: RunConfig, folder: Path) -> None:
     """Make the folder of a run, unless it is there already."""
-    if (folder / CONFIG).exists():
-        return
     folder.mkdir(parents=True, exist_ok=True)
-    save_text(folder / CONFIG, config.to_toml())
-
-
-def _kept(method: Method) -> dict[str, Tensor]:
-    return {**in_section("network", method.network_state()), **method.extra_state()}
+    if not (folder / CONFIG).exists():
+        save_text(folder / CONFIG, config.to_toml())
