@@ -26,15 +26,13 @@ from spacenet.config.run import RunConfig
 from spacenet.config.settings import to_plain
 from spacenet.errors import RunError
 from spacenet.experiments.analysis import Analysis
-from spacenet.experiments.comparison import ComparisonData, Row, compare_runs
-from spacenet.experiments.folders import seed_folders
-from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.comparison import ComparisonData, Row, compare_runs, seed_folders
 from spacenet.experiments.run import RunData, load_config, load_metrics
 from spacenet.methods import Method
 from spacenet.registry import METHODS
 from spacenet.report.tables import Table, comparison_table
 from spacenet.utils.files import save_text
-from spacenet.utils.text import format_mean_std
+from spacenet.utils.text import MeanStd, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"

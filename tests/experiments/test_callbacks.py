@@ -20,7 +20,7 @@ from spacenet.experiments.callbacks import (
     RunStart,
     default_callbacks,
 )
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import Run
 from spacenet.training.loop import Epoch
 from tests.experiments.support import config

@@ -13,13 +13,13 @@ import torch
 from spacenet.config.presets import preset_config
 from spacenet.experiments.analysis import Analysis, Truncated
 from spacenet.experiments.comparison import ComparisonData, Failure, Row, compare_runs
-from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import MODEL, RunData
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Model
 from spacenet.report.plots.plot import Plot
 from spacenet.space.blueprint import Blueprint, Layer, Link
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.utils.text import MeanStd
 
 MATRIX = [[99.0, 0.0, 0.0], [90.0, 80.0, 0.0], [70.0, 75.0, 95.0]]
 HIDDEN, SELECTED, RESERVED = 30, 10, 5

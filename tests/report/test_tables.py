@@ -9,7 +9,6 @@ import pytest
 
 from spacenet.data.datasets import DatasetListing
 from spacenet.experiments.comparison import ComparisonData
-from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
@@ -29,6 +28,7 @@ from spacenet.report.tables import (
     summary_table,
     sweep_table,
 )
+from spacenet.utils.text import MeanStd
 from tests.report.made_up import metrics, row, run_data
 
 MATRIX = [[99.0, 0.0], [86.75, 64.25]]

@@ -23,8 +23,13 @@ from spacenet.config.model import merge
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
-from spacenet.experiments.comparison import compare_outcomes, comparison_configs
-from spacenet.experiments.folders import save_comparison, save_summary, seed_folders
+from spacenet.experiments.comparison import (
+    COMPARISON,
+    compare_outcomes,
+    comparison_configs,
+    save_summary,
+    seed_folders,
+)
 from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, Trial
@@ -224,7 +229,8 @@ def compare(
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     comparison = Comparison.of(compare_outcomes(do_jobs(jobs, where, (), progress)))
     if folder is not None:
-        save_comparison(folder, comparison)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_text(folder / COMPARISON, comparison.to_json())
         save_text(folder / "comparison.md", comparison.to_markdown())
         save_text(folder / "comparison.csv", comparison.to_csv())
     return comparison

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.training.loop import Epoch
 
 if TYPE_CHECKING:

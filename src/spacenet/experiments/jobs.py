@@ -16,8 +16,7 @@ from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
-from spacenet.experiments.engines import WorkersDied, run_parallel
-from spacenet.experiments.launch import launch
+from spacenet.experiments.engines import WorkersDied, launch, run_parallel
 from spacenet.experiments.run import CONFIG, LOG, Run, RunData, check_labels, load_config, load_metrics, load_run
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware

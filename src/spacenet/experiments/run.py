@@ -24,8 +24,7 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import accuracies
-from spacenet.experiments.record import Record, TaskRecord
+from spacenet.experiments.metrics import Record, TaskRecord, accuracies
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from spacenet.config.presets import preset_config
-from spacenet.config.ranges import Choice, Uniform
+from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError
@@ -23,8 +23,6 @@ from spacenet.utils.text import MeanStd
 
 JOURNAL, SETTINGS = "journal.log", "settings"
 Search = Literal["random", "tpe"]
-TrialValues = Mapping[str, Any]
-"""What a trial tries: section.setting → value."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,8 @@ class Trial:
     """What is tried, and its score: the mean ACC over its seeds in percent; None while it is open or if it failed."""
 
     number: int
-    values: TrialValues
+    values: Mapping[str, Any]
+    """section.setting → value"""
     score: float | None = None
 
     def __str__(self) -> str:
@@ -63,7 +62,7 @@ class Sweep:
         self._optuna = require_extra("sweep", "sweep", "optuna")
         self._study = self._open()
 
-    def config(self, values: TrialValues, **over: Any) -> RunConfig:
+    def config(self, values: Mapping[str, Any], **over: Any) -> RunConfig:
         """The configuration that these values give."""
         tried: dict[str, dict[str, Any]] = {}
         for key, value in values.items():
@@ -134,7 +133,12 @@ class Sweep:
         self._study.sampler = samplers.RandomSampler(seed) if random else samplers.TPESampler(seed=seed)
         trial = self._study.ask()
         for key, range_ in self.search_space.items():
-            _draw(trial, key, range_)
+            if isinstance(range_, Choice):  # by position: values may be lists, which a journal does not take
+                trial.suggest_int(key, 0, len(range_.values) - 1)
+            elif range_.integer:
+                trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
+            else:
+                trial.suggest_float(key, range_.low, range_.high, log=range_.log)
         return self._trial(trial)
 
     def _execute(
@@ -173,12 +177,3 @@ class Sweep:
             )
             for seed in range(first, first + self.seeds)
         ]
-
-
-def _draw(trial: Any, key: str, range_: Uniform | Choice) -> None:
-    if isinstance(range_, Choice):  # by position: values may be lists, which a journal does not take
-        trial.suggest_int(key, 0, len(range_.values) - 1)
-    elif range_.integer:
-        trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
-    else:
-        trial.suggest_float(key, range_.low, range_.high, log=range_.log)

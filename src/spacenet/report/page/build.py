@@ -6,8 +6,7 @@ from typing import Any
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
-from spacenet.experiments.comparison import ComparisonData, Failure
-from spacenet.experiments.folders import load_comparison, runs_in
+from spacenet.experiments.comparison import ComparisonData, Failure, load_comparison, runs_in
 from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
 from spacenet.model.file import to_bytes
 from spacenet.report import tables
