@@ -1,6 +1,5 @@
 """`spacenet compare`: several methods on one stream, one table."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +8,7 @@ from tyro.conf import arg
 
 from spacenet import api
 from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
-from spacenet.cli.output import print_tables, write_report
+from spacenet.cli.output import end_command, print_tables
 
 
 @dataclass(frozen=True)
@@ -41,18 +40,11 @@ def compare(arguments: list[str]) -> int:
     folder = options.out or Path("comparisons") / selection["stream"]
     given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
     given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}
-    try:
-        comparison = api.compare(selection["stream"], **given)
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
-        return 130
+    comparison = api.compare(selection["stream"], **given)
     if options.format == "table":
         print_tables(comparison.tables())
         print(f"Runs and tables are in {folder}")
     else:
         print(getattr(comparison, f"to_{options.format}")(), end="")
-    for failure in comparison.failures:
-        print(f"spacenet: {failure}", file=sys.stderr)
-    if not options.no_report and comparison.rows:
-        write_report(comparison, folder, silent=options.format != "table")
-    return 1 if comparison.failures else 0
+    report = not options.no_report and bool(comparison.rows)
+    return end_command(comparison, folder, report=report, silent=options.format != "table")

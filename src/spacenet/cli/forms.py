@@ -4,6 +4,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -41,12 +42,11 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
 def form_type(kind: type, skip: Sequence[str] = (), doc: str | None = None) -> type:
     """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
     docs, hints, plain = field_docs(kind), field_types(kind), typing.get_type_hints(kind)
-    fields: list[Any] = []
-    for field in dataclasses.fields(kind):
-        name = field.name
-        if name not in skip:
-            default: Any = dataclasses.field(default=field.default, default_factory=field.default_factory)
-            fields.append((name, _annotated(hints[name], plain[name], docs.get(name, "")), default))
+    fields = [
+        (field.name, _annotated(hints[field.name], plain[field.name], docs.get(field.name, "")), copy(field))
+        for field in dataclasses.fields(kind)
+        if field.name not in skip
+    ]
     return make_dataclass(
         kind.__name__, fields, namespace={"__doc__": kind.__doc__ if doc is None else doc}, frozen=True
     )

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,18 @@ def output_file(path: Path) -> Path:
     return path
 
 
-def write_report(result: Any, folder: Path, *, silent: bool) -> None:
-    """Write the HTML report of runs that have ended. They are saved by then: a failure here is a message, no error."""
+def end_command(result: Any, folder: Path, *, report: bool, silent: bool) -> int:
+    """Write the HTML report of runs that have ended and say which failed; the exit code is 1 if any did."""
+    if report:
+        _write_report(result, folder, silent)
+    failures = getattr(result, "failures", ())
+    for failure in failures:
+        print(f"spacenet: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _write_report(result: Any, folder: Path, silent: bool) -> None:
+    """The runs are saved by then: a failure here is a message, no error."""
     try:
         line = f"The report is in {result.report(folder / PAGE)}"
     except SpacenetError as error:

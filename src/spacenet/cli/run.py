@@ -11,7 +11,7 @@ from tyro.conf import arg
 
 from spacenet import api
 from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
-from spacenet.cli.output import print_tables, write_report
+from spacenet.cli.output import end_command, print_tables
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
 
@@ -43,16 +43,14 @@ class RunOptions(StreamOptions):
 
 def run(arguments: list[str]) -> int:
     options, engine, selection, settings = parse_stream_command(RunOptions, arguments, "run", peek(arguments), GROUPS)
+    folder = options.resume or options.out or _new_folder(selection["stream"], selection["method"])
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
             reason = "settings come from the folder; only --workers, --json and --quiet go with it"
             raise SettingsError(reason, setting="resume")
-        folder = options.resume
-    else:
-        folder = options.out or _new_folder(selection["stream"], selection["method"])
-        if (folder / api.CONFIG).exists() or api.seed_folders(folder):
-            remedy = f"Continue it with --resume {folder}, or choose another --out."
-            raise RunError(f"{folder} holds a run already.", cli=remedy)
+    elif (folder / api.CONFIG).exists() or api.seed_folders(folder):
+        remedy = f"Continue it with --resume {folder}, or choose another --out."
+        raise RunError(f"{folder} holds a run already.", cli=remedy)
     callbacks = api.tensorboard_callbacks() if options.tensorboard else ()
     common: dict[str, Any] = {"callbacks": callbacks, "progress": not options.quiet}
     if options.tensorboard and options.resume is None:  # it follows runs live, so in this process
@@ -80,16 +78,10 @@ def _new_folder(stream: str, method: str) -> Path:
 
 
 def _show(result: Any, options: RunOptions, folder: Path) -> int:
-    """Print the result and write its report; the exit code is 1 if a seed failed."""
-    failures = getattr(result, "failures", ())
     if options.json:
         runs = [run.metrics for run in result] if isinstance(result, api.SeedResults) else result.metrics
         print(json.dumps(runs, indent=1))
     else:
         print_tables(result.tables())
         print(f"Results are in {folder}")
-    if not options.no_report:
-        write_report(result, folder, silent=options.json)
-    for failure in failures:
-        print(f"spacenet: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    return end_command(result, folder, report=not options.no_report, silent=options.json)

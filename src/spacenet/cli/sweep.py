@@ -45,11 +45,7 @@ def sweep(arguments: list[str]) -> int:
 
     given = {name: getattr(options, name) for name in ("trials", "search", "seeds", "seed", "config")}
     given |= {"out": folder, "on_trial": show, **vars(engine), **settings}
-    try:
-        result = api.sweep(stream, method, **given)
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
-        return 130
+    result = api.sweep(stream, method, **given)
     for table in result.tables():
         Console(stderr=True).print(table)
     print(result.best.to_toml(), end="")

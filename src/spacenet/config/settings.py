@@ -17,7 +17,6 @@ import typing
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -113,7 +112,6 @@ def describe_bounds(hint: Any) -> str:
     return ", ".join(WORDS[kind].format(limit) for kind, limit in _bounds(hint))
 
 
-@cache
 def field_types(kind: Any) -> dict[str, Any]:
     """The declared type of each field, with its bounds."""
     hints = typing.get_type_hints(kind, include_extras=True)

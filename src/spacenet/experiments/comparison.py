@@ -176,9 +176,7 @@ def seed_folders(folder: Path) -> list[Path]:
 
 def runs_in(folder: Path) -> list[Path]:
     """The folder itself, its seeds, or those of the folders in it."""
-    found = _run_or_seeds(folder)
-    if not found and folder.is_dir():
-        found = [run for child in sorted(folder.iterdir()) for run in _run_or_seeds(child)]
+    found = _run_or_seeds(folder) or [run for child in sorted(folder.glob("*")) for run in _run_or_seeds(child)]
     if not found:
         raise RunError(f"{folder} holds no runs")
     return found

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
@@ -68,15 +69,14 @@ def _connected(engine: EngineConfig) -> Iterator[dict[str, Any]]:
     """What joblib is told, while the connection to a cluster stands."""
     from joblib import parallel_config
 
-    workers = {"n_jobs": engine.workers or -1}  # all that there are
+    order = "list" if engine.engine == "ray" else "generator_unordered"  # Ray gives its results back as a list only
+    settings = {"n_jobs": engine.workers or -1, "return_as": order}
     if engine.engine == "local":
-        yield {**workers, "return_as": "generator_unordered"}
-    elif engine.engine == "dask":
-        with _dask(str(engine.address)), parallel_config("dask"):
-            yield {**workers, "return_as": "generator_unordered"}
-    else:
-        with _ray(str(engine.address)), parallel_config("ray"):
-            yield workers  # Ray gives its results back as a list only
+        yield settings
+        return
+    connect = _dask if engine.engine == "dask" else _ray
+    with connect(str(engine.address)), parallel_config(engine.engine):
+        yield settings
 
 
 def _dask(address: str) -> AbstractContextManager[Any]:
@@ -123,21 +123,14 @@ def launch(settings: TrainingConfig, function: Callable[..., Result], *arguments
     # Fresh processes on either kind of device: what runs here (threads, a GPU in use) must not be forked.
     strategy = library.strategies.DDPStrategy(start_method="spawn", process_group_backend="nccl" if on_gpu else "gloo")
     fabric = library.Fabric(accelerator="cuda" if on_gpu else "cpu", devices=settings.devices, strategy=strategy)
-    sealed: _Sealed = fabric.launch(partial(_in_process, settings, function, arguments))
-    result: Result = sealed.content
+    result: Result = fabric.launch(partial(_in_process, settings, function, arguments)).sealed
     return result
-
-
-class _Sealed:
-    """What fabric must not look into: it would search it for tensors, and refuses frozen dataclasses."""
-
-    def __init__(self, content: Any) -> None:
-        self.content = content
 
 
 def _in_process(
     settings: TrainingConfig, function: Callable[..., Any], arguments: tuple[Any, ...], fabric: Any
-) -> _Sealed:
+) -> SimpleNamespace:
+    """The result in a wrapping: fabric would search it for tensors otherwise, and refuses frozen dataclasses."""
     hardware = find_hardware(settings)
     device = torch.device("cuda", fabric.local_rank) if hardware.device.type == "cuda" else hardware.device
-    return _Sealed(function(dataclasses.replace(hardware, device=device, fabric=fabric), *arguments))
+    return SimpleNamespace(sealed=function(dataclasses.replace(hardware, device=device, fabric=fabric), *arguments))

@@ -144,7 +144,9 @@ class Run:
     def execute(self) -> RunData:
         """Learn what is still to be learned."""
         if self.folder is not None:
-            create_folder(self.config, self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / CONFIG).exists():
+                save_text(self.folder / CONFIG, self.config.to_toml())
             self.callbacks.append(FileLogger(self.folder / LOG))
         start = RunStart(self.config, self.stream, len(self.record.matrix), self.record.warnings)
         self._call(lambda callback: callback.on_run_begin(start))
@@ -292,10 +294,3 @@ def check_labels(folder: Path, learned: Sequence[Sequence[str]], stream: Stream)
     labels = [[str(label) for label in task] for task in stream.task_labels]
     if list(map(list, learned)) != labels[: len(learned)]:
         raise RunError(f"{folder} holds a run on other tasks; choose another folder, or remove it")
-
-
-def create_folder(config: RunConfig, folder: Path) -> None:
-    """Make the folder of a run, unless it is there already."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / CONFIG).exists():
-        save_text(folder / CONFIG, config.to_toml())

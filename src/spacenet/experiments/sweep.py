@@ -71,15 +71,13 @@ class Sweep:
         return preset_config(self.stream, self.method, self.base, tried, over)
 
     def _open(self) -> Any:
-        self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
-        storage = None
+        optuna, storage = self._optuna, None
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             journal = require_extra("sweep", "sweep", "optuna.storages.journal")
-            storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
-        study = self._optuna.create_study(
-            storage=storage, study_name="sweep", direction="maximize", load_if_exists=True
-        )
+            storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
+        study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)
         old, settings = study.user_attrs, self.config({}).to_plain()
         about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
         differing = [f"{name} {old[name]}" for name, value in about.items() if old.get(name, value) != value]
@@ -160,9 +158,8 @@ class Sweep:
             scores.setdefault(number, []).append(found)
             if len(scores[number]) == self.seeds:
                 acc = [score for score in scores[number] if score is not None]
-                complete = len(acc) == self.seeds
-                score = MeanStd.of(acc).mean if complete else None
-                self._study.tell(number, score, state=None if complete else failed)
+                score = MeanStd.of(acc).mean if len(acc) == self.seeds else None
+                self._study.tell(number, score, state=failed if score is None else None)
                 yield dataclasses.replace(numbered[number], score=score)
 
     def _jobs(self, trial: Trial) -> list[Job]:
