@@ -15,7 +15,7 @@ import tyro
 from benchmarks.command import read_options, reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
-from spacenet.experiments.folders import load_comparison
+from spacenet.experiments.comparison import load_comparison
 from spacenet.experiments.run import RunData, load_run
 from spacenet.report.plots.by_task import by_task_data, by_task_plot
 from spacenet.report.plots.collect import (

@@ -6,6 +6,7 @@ python -m benchmarks.methods page                 make docs/methods.md from the 
 
 import dataclasses
 import inspect
+import itertools
 import json
 import sys
 import tomllib
@@ -25,15 +26,13 @@ from spacenet.config.run import RunConfig
 from spacenet.config.settings import to_plain
 from spacenet.errors import RunError
 from spacenet.experiments.analysis import Analysis
-from spacenet.experiments.comparison import ComparisonData, Row, compare_runs
-from spacenet.experiments.folders import seed_folders
-from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.comparison import ComparisonData, Row, compare_runs, seed_folders
 from spacenet.experiments.run import RunData, load_config, load_metrics
 from spacenet.methods import Method
 from spacenet.registry import METHODS
 from spacenet.report.tables import Table, comparison_table
 from spacenet.utils.files import save_text
-from spacenet.utils.text import format_mean_std
+from spacenet.utils.text import MeanStd, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
@@ -76,7 +75,7 @@ def keep(stream: str, folder: Path) -> None:
     facts: dict[str, Any] = {
         "date": date.today().isoformat(),
         "hardware": hardware(),
-        "rows": [dataclasses.asdict(row) for row in compare_runs(found).rows],
+        "rows": [dataclasses.asdict(row) for row in compare_runs(itertools.chain(*found.values())).rows],
         "acc": {name: [run.metrics["acc"] for run in each] for name, each in runs.items()},
     }
     save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.command import reported
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
-from spacenet.experiments.folders import seed_folders
+from spacenet.experiments.comparison import seed_folders
 from spacenet.experiments.run import load_metrics
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text

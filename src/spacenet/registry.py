@@ -7,7 +7,6 @@ from `register` in Python, or from an installed package through an entry point o
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -27,79 +26,85 @@ class Registry(Mapping[str, Any]):
     def __init__(self, kind: str, builtin: Mapping[str, str]) -> None:
         """`kind` is the word for an entry, `builtin` maps names to "module:attribute"."""
         self.kind, self.group = kind, f"spacenet.{kind.replace(' ', '')}s"
-        self._builtin, self._registered = dict(builtin), dict[str, Any]()
+        self._own: dict[str, Any] = {name: EntryPoint(name, place, self.group) for name, place in builtin.items()}
+
+    @property
+    def registered(self) -> dict[str, Any]:
+        """What `register` added."""
+        return {name: entry for name, entry in self._own.items() if not isinstance(entry, EntryPoint)}
 
     def register(self, name: str, entry: Any) -> None:
         """Add an entry for this process. A name that exists already is an error, unless it is the same entry."""
         if not name or name != name.strip():
             raise SettingsError(f"{name!r} is not a name for a {self.kind}")
-        if name in self._builtin or (
-            self._registered.get(name, entry) is not entry and not _redefined(self._registered[name], entry)
-        ):
+        if not _is_same(self._own.get(name, entry), entry):
             raise SettingsError(f"there is already a {self.kind} named {name!r}; choose another name")
-        self._registered[name] = entry
+        self._own[name] = entry
 
     def unregister(self, name: str) -> None:
         """Remove an entry that `register` added."""
-        self._registered.pop(name, None)
+        if name in self.registered:
+            del self._own[name]
+
+    def _all(self) -> dict[str, Any]:
+        """With those of installed packages, which cannot replace others. Looking for them takes milliseconds."""
+        installed = {point.name: point for point in entry_points(group=self.group)}
+        return {**self._own, **installed, **self._own}
 
     def __getitem__(self, name: str) -> Any:
-        if name in self._registered:
-            return self._registered[name]
-        if name in self._builtin:
-            module, _, attribute = self._builtin[name].partition(":")
-            return getattr(import_module(module), attribute)
-        points = self._entry_points()
-        if name in points:
-            return self._load(points[name])
-        raise unknown(self.kind, name, list(self))
+        entry = self._own[name] if name in self._own else self._all().get(name)
+        if entry is None:
+            raise unknown(self.kind, name, self)
+        if not isinstance(entry, EntryPoint):
+            return entry
+        try:
+            return entry.load()
+        except Exception as error:
+            if name in self._own:
+                raise
+            package = entry.dist.name if entry.dist else "unknown"
+            raise SettingsError(
+                f"the {self.kind} {name!r} ({entry.value}, from the package {package}) cannot be loaded: {error}"
+            ) from error
 
     def get(self, name: str, default: Any = None) -> Any:
         """The entry with this name, or the default."""
         return self[name] if name in self else default  # noqa: SIM401, this is it
 
     def __contains__(self, name: object) -> bool:
-        return name in self._registered or name in self._builtin or name in self._entry_points()
+        return name in self._own or name in self._all()
 
     def __iter__(self) -> Iterator[str]:
         """All names; nothing is imported for it."""
-        return iter(dict.fromkeys((*self._builtin, *self._entry_points(), *self._registered)))
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def _entry_points(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=self.group) if point.name not in self._builtin}
-
-    def _load(self, point: EntryPoint) -> Any:
-        try:
-            return point.load()
-        except Exception as error:
-            package = point.dist.name if point.dist else "unknown"
-            raise SettingsError(
-                f"the {self.kind} {point.name!r} ({point.value}, from the package {package}) cannot be loaded: {error}"
-            ) from error
+        return len(self._all())
 
 
 def registered_entries() -> dict[str, dict[str, Any]]:
     """What was registered in this process, to be registered in another one."""
-    return {registry.kind: dict(registry._registered) for registry in (METHODS, NETS, DATASETS, STREAMS)}
+    return {registry.kind: registry.registered for registry in (METHODS, NETS, DATASETS, STREAMS)}
 
 
 def register_entries(entries: Mapping[str, Mapping[str, Any]]) -> None:
     """Register what `registered_entries` returned."""
     for registry in (METHODS, NETS, DATASETS, STREAMS):
-        registry._registered |= entries.get(registry.kind, {})
+        registry._own |= entries.get(registry.kind, {})
 
 
-def _redefined(old: Any, new: Any) -> bool:
-    """Whether a notebook cell that defines and registers an entry was run once more."""
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether entries are the same, or a notebook cell that defines and registers one was run once more."""
     names = [(getattr(each, "__module__", None), getattr(each, "__qualname__", None)) for each in (old, new)]
-    return names[0] == names[1] and None not in names[0]
+    return old is new or (names[0] == names[1] and None not in names[0])
 
 
-def _methods(**modules: str) -> dict[str, str]:
-    return {name.replace("_", "-"): f"spacenet.methods.{name}:{attribute}" for name, attribute in modules.items()}
+def _methods(**classes: str) -> dict[str, str]:
+    return {module.replace("_", "-"): f"spacenet.methods.{module}:{name}" for module, name in classes.items()}
+
+
+def _constants(module: str, *names: str) -> dict[str, str]:
+    return {name: f"{module}:{name.upper().replace('-', '_')}" for name in names}
 
 
 METHODS = Registry(
@@ -146,32 +151,20 @@ NETS = Registry(
 
 DATASETS = Registry(
     "data set",
-    {
-        name: f"spacenet.data.datasets:{constant}"
-        for name, constant in {
-            "digits": "DIGITS",
-            "mnist": "MNIST",
-            "fashion-mnist": "FASHION_MNIST",
-            "cifar-10": "CIFAR_10",
-            "cifar-100": "CIFAR_100",
-            "cifar-10-100": "CIFAR_10_100",
-        }.items()
-    },
+    _constants("spacenet.data.datasets", "digits", "mnist", "fashion-mnist", "cifar-10", "cifar-100", "cifar-10-100"),
 )
 """Objects with `load(data_dir)`, which gives a `spacenet.data.dataset.Dataset`."""
 
 STREAMS = Registry(
     "stream",
-    {
-        name: f"spacenet.data.streams:{name.upper().replace('-', '_')}"
-        for name in (
-            "split-digits",
-            "split-mnist",
-            "split-fashion-mnist",
-            "split-cifar-10",
-            "icifar-100",
-            "cifar-10-100",
-        )
-    },
+    _constants(
+        "spacenet.data.streams",
+        "split-digits",
+        "split-mnist",
+        "split-fashion-mnist",
+        "split-cifar-10",
+        "icifar-100",
+        "cifar-10-100",
+    ),
 )
 """`spacenet.data.streams.StreamSpec`: a data set, and how many classes a task has unless the settings say otherwise."""

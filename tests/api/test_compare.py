@@ -65,6 +65,18 @@ def test_settings_and_a_net_are_for_all_methods() -> None:
     assert {run[0].config.stream.tasks for run in table.runs.values()} == {"0,1/2,3"}
 
 
+@pytest.mark.parametrize("methods", [["naive", "ewc", "lwf"], ["ewc", "lwf", "naive"]])
+def test_a_setting_is_for_the_methods_that_have_it(methods: list[str]) -> None:
+    table = spacenet.compare(cloud_stream(), methods, strength=3.0, workers=1, **QUICK)
+    found = {name: vars(runs[0].config.model.method_settings).get("strength") for name, runs in table.runs.items()}
+    assert found == {"naive": None, "ewc": 3.0, "lwf": 3.0}
+    message = "unknown setting of naive, ewc 'rewire_fraction'"
+    with pytest.raises(SettingsError, match=message):
+        spacenet.compare(cloud_stream(), ["naive", "ewc"], rewire_fraction=0.3)
+    with pytest.raises(SettingsError, match="unknown setting of naive, ewc 'strengh', did you mean 'strength'"):
+        spacenet.compare(cloud_stream(), ["naive", "ewc"], strengh=0.3)
+
+
 @pytest.mark.parametrize(
     ("methods", "message"),
     [

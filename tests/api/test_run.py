@@ -11,7 +11,7 @@ from spacenet.config.run import read_toml
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import RunStart
 from spacenet.experiments.jobs import Job, UnexpectedError
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.methods import Method
 from spacenet.methods.naive import Naive
 from spacenet.nets.mlp import build_mlp

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import results
 from spacenet.api.settings import build_config
-from spacenet.cli.options import Selection, parse_stream_command
-from spacenet.cli.run import DESCRIPTION, GROUPS, RunOptions
+from spacenet.cli.options import parse_stream_command, peek
+from spacenet.cli.run import GROUPS, RunOptions
 from spacenet.config.presets import preset_config
 from spacenet.experiments.run import Run
 from spacenet.utils.text import format_bytes
@@ -67,12 +67,10 @@ def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) 
     for row in rows:
         assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
         words = shlex.split(row["command"])
-        options, _, selection, settings = parse_stream_command(
-            RunOptions, words, "run", DESCRIPTION, GROUPS, Selection.peek(words)
-        )
+        options, _, selection, settings = parse_stream_command(RunOptions, words, "run", peek(words), GROUPS)
         assert options.seeds > 1
-        assert words[0] == selection.stream
-        build_config(selection.stream, selection.method, net=selection.net, preset=selection.preset, settings=settings)
+        assert words[0] == selection["stream"]
+        build_config(**selection, settings=settings)
 
 
 def test_the_kept_figures_are_those_of_the_rows() -> None:

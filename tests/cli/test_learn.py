@@ -141,7 +141,7 @@ def test_data_that_does_not_do(
     [
         (["--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
         (["--out", "."], "is a folder"),
-        (["--out", "no/where"], "cannot be written to"),
+        (["--out", "no/where"], "out: no is not a folder that can be written to"),
         (["--npz", "missing.npz"], "missing.npz: no such file"),
     ],
 )

@@ -123,7 +123,7 @@ def test_out_is_there_as_a_whole_or_not_at_all(file: Path, tmp_path: Path, capsy
         (["x.npy", "--top", "0"], "--top: 0 is out of range (1 or more)"),
         (["missing.npy"], "missing.npy: cannot be read"),
         (["x.npy", "--out", "."], "out: . is a folder"),
-        (["x.npy", "--out", "no/where"], "cannot be written"),
+        (["x.npy", "--out", "no/where"], "out: no is not a folder that can be written to"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(

@@ -109,7 +109,7 @@ def test_no_report(npz: list[str], tmp_path: Path, capsys: pytest.CaptureFixture
     [
         ([], "give the folder of a run"),
         (["nowhere"], "nowhere holds no runs"),
-        (["{run}", "--out", "nowhere/page.html"], "is not a file in an existing folder"),
+        (["{run}", "--out", "nowhere/page.html"], "out: nowhere is not a folder that can be written to"),
         (["{run}", "--out", "{run}/model.safetensors"], "it would be lost"),
         (["{run}", "--beside", "nowhere"], "nowhere holds no run"),
     ],

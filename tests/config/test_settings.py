@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from annotated_types import Ge, Gt, Le, Lt
 
-from spacenet.config.settings import Settings, bounds_of, field_docs, field_types, from_plain, to_plain
+from spacenet.config.settings import Settings, describe_bounds, field_docs, field_types, from_plain, to_plain
 from spacenet.errors import SettingsError
 
 
@@ -45,8 +45,10 @@ class More(Sample):
         ({"mean": float("inf")}, "mean: inf is not a finite number"),
         ({"hidden": (4, 0)}, "hidden: 0 is out of range (1 or more)"),
         ({"rates": (0.0,)}, "rates: 0.0 is out of range (more than 0)"),
-        ({"epochs": "3"}, "epochs: '3' is not a number"),
-        ({"epochs": True}, "epochs: True is not a number"),
+        ({"epochs": "3"}, "epochs: '3' is not an integer"),
+        ({"epochs": True}, "epochs: True is not an integer"),
+        ({"epochs": 2.5}, "epochs: 2.5 is not an integer"),
+        ({"share": "0.5"}, "share: '0.5' is not a number"),
         ({"kind": "fats"}, "kind: unknown value 'fats', did you mean 'fast'? Choose from slow, fast."),
         ({"kind": "fast", "epochs": 11}, "kind: fast goes with at most 10 epochs"),
     ],
@@ -68,7 +70,7 @@ def test_the_texts_below_fields_are_found_also_inherited_ones() -> None:
 
 
 def test_bounds_in_words() -> None:
-    found = {name: bounds_of(hint) for name, hint in field_types(Sample).items()}
+    found = {name: describe_bounds(hint) for name, hint in field_types(Sample).items()}
     assert found["epochs"] == found["first"] == found["hidden"] == "1 or more"
     assert found["kind"] == found["mean"] == ""
 

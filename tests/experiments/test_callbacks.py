@@ -20,7 +20,7 @@ from spacenet.experiments.callbacks import (
     RunStart,
     default_callbacks,
 )
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import Run
 from spacenet.training.loop import Epoch
 from tests.experiments.support import config
@@ -35,6 +35,12 @@ def test_lines_say_what_happens(tmp_path: Path) -> None:
     assert "left" in lines[2]
     assert len(lines) == 1 + 9 + 3 + 1
     assert lines[-1].startswith("done: ACC")
+
+
+def test_nothing_forgotten_is_no_negative_zero() -> None:
+    lines: list[str] = []
+    LineLogger(lines.append).on_run_end({"stopped": None, "tasks_learned": 2, "acc": 99, "bwt": -0.001, "seconds": 1})
+    assert lines == ["done: ACC 99.00  BWT 0.00  1.0 s"]
 
 
 def test_hasty_epochs_are_passed_over(tmp_path: Path) -> None:

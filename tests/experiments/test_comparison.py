@@ -26,14 +26,16 @@ def outcome(run: RunData, error: RunError | None = None) -> Outcome:
 
 def test_settings_are_for_all_methods_or_for_one() -> None:
     settings = {"training": {"epochs": 3}, "methods": {"spacenet": {"method": {"phantom_classes": 1}}}}
-    made = comparison_configs("split-digits", ["naive", "spacenet"], settings, {"stream": {"validation": 0.2}})
+    over: dict[str, dict[str, Any]] = {"naive": {"stream": {"validation": 0.2}}, "spacenet": {"seed": 3}}
+    made = comparison_configs("split-digits", over, settings)
     assert [config.model.training.epochs for config in made.values()] == [3, 3]
     assert vars(made["spacenet"].model.method_settings)["phantom_classes"] == 1
-    assert made["naive"].stream.validation == 0.2
+    assert [config.stream.validation for config in made.values()] == [0.2, 0.0]
+    assert [config.model.seed for config in made.values()] == [0, 3]
     with pytest.raises(SettingsError, match=r"write \[methods.NAME.method\]"):
-        comparison_configs("split-digits", ["naive"], {"method": {"x": 1}}, {})
+        comparison_configs("split-digits", {"naive": {}}, {"method": {"x": 1}})
     with pytest.raises(SettingsError, match="unknown method 'nothing'"):
-        comparison_configs("split-digits", ["nothing"], {}, {})
+        comparison_configs("split-digits", {"nothing": {}}, {})
 
 
 def test_rows_are_means_over_seeds_in_the_order_of_the_methods() -> None:

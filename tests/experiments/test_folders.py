@@ -7,13 +7,14 @@ from spacenet.config.engine import EngineConfig
 from spacenet.config.presets import preset_config
 from spacenet.errors import RunError
 from spacenet.experiments.analysis import Analysis
-from spacenet.experiments.comparison import Failure, compare_outcomes
-from spacenet.experiments.folders import (
+from spacenet.experiments.comparison import (
     COMPARISON,
     SUMMARY,
+    Failure,
+    compare_outcomes,
+    comparison_json,
     load_comparison,
     runs_in,
-    save_comparison,
     save_summary,
     seed_folders,
 )
@@ -34,7 +35,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     jobs.append(Job(config(place, training=quick), folder=place / "c/spacenet/seed-0"))
     full = config(place, "static-sparse", training=quick, net={"hidden": [30, 16]})
     jobs.append(Job(full, folder=place / "c/static-sparse/seed-0"))
-    save_comparison(place / "c", compare_outcomes(execute_all(jobs, EngineConfig(workers=1))))
+    outcomes = execute_all(jobs, EngineConfig(workers=1))
+    (place / "c" / COMPARISON).write_text(comparison_json(compare_outcomes(outcomes)))
     return place / "c"
 
 

@@ -12,8 +12,8 @@ from spacenet.config.presets import preset_config
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import MissingExtraError, SettingsError, SpaceFull
+from spacenet.experiments.engines import launch
 from spacenet.experiments.jobs import Job, execute
-from spacenet.experiments.launch import launch
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.training.hardware import Hardware

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
 from spacenet.experiments.callbacks import Callback
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, RunData, load_config, load_run
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model

@@ -10,7 +10,7 @@ from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.jobs import Job, Outcome, execute_all
 from spacenet.experiments.run import RunData, load_run
-from spacenet.experiments.sweep import Search, Sweep, SweepSpec
+from spacenet.experiments.sweep import Search, Sweep
 from spacenet.methods.naive import Naive
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
@@ -23,9 +23,9 @@ def search_space(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Naive, "search_space", chosen)
 
 
-def search(folder: Path | None, kind: Search = "random", seeds: int = 1, seed: int = 0) -> Sweep:
-    base: dict[str, Any] = {"stream": {"validation": 0.2}}
-    return Sweep(SweepSpec("split-digits", "naive", base, kind, seed, seeds), folder)
+def search(folder: Path | None, kind: Search = "random", seeds: int = 1, seed: int = 0, **over: Any) -> Sweep:
+    base: dict[str, Any] = {"stream": {"validation": 0.2}, **over}
+    return Sweep("split-digits", "naive", base, kind, seed, seeds, folder=folder)
 
 
 def scored(jobs: Sequence[Job]) -> Iterator[Outcome]:
@@ -42,15 +42,14 @@ def test_values_lie_in_the_ranges_and_the_best_is_found(tmp_path: Path, kept: bo
     assert [trial.number for trial in trials] == list(range(8))
     assert len({trial.values["training.learning_rate"] for trial in trials}) == 8
     for trial in trials:
-        config = sweep.spec.config(trial.values)
+        config = sweep.config(trial.values)
         assert 0.01 <= config.model.training.learning_rate <= 1.0
         assert config.model.net.hidden in ((3,), (5,))
         assert config.model.training.batch_size in range(4, 9)
         assert config.stream.validation == 0.2
-    best = sweep.best()
-    assert best is not None
+    best = sweep.trials()[0]
     assert best.score == max(trial.score or 0 for trial in trials)
-    assert sweep.spec.config(best.values, stream={"validation": 0.0}).stream.validation == 0.0
+    assert sweep.config(best.values, stream={"validation": 0.0}).stream.validation == 0.0
     assert [path.name for path in tmp_path.iterdir()] == (["search"] if kept else [])
 
 
@@ -73,7 +72,7 @@ def test_it_goes_on_where_it_stopped_half_finished_trials_first(tmp_path: Path) 
             list(search(tmp_path / "cut").run(5, 2, interrupted))
     assert [t.score is None for t in search(tmp_path / "cut").trials()].count(True) == 1
     list(search(tmp_path / "cut").run(5, 2, scored))
-    again = search(tmp_path / "cut").trials()
+    again = sorted(search(tmp_path / "cut").trials(), key=lambda trial: trial.number)
     assert [t.values for t in again] == whole
     assert all(t.score is not None for t in again)
     assert list(search(tmp_path / "cut").run(5, 2, scored)) == []
@@ -88,7 +87,7 @@ def test_the_score_is_the_mean_over_seeds_and_failures_have_none(tmp_path: Path)
 
     sweep = search(tmp_path / "bad")
     assert [t.score for t in sweep.run(2, 1, failing)] == [None, None]
-    assert sweep.best() is None
+    assert [t.score for t in sweep.trials()] == [None, None]
 
 
 def test_tpe_searches_too(tmp_path: Path) -> None:
@@ -99,6 +98,12 @@ def test_another_search_is_not_mixed_in(tmp_path: Path) -> None:
     search(tmp_path)
     with pytest.raises(RunError, match=r"holds another search \(search random\)"):
         search(tmp_path, "tpe")
+    with pytest.raises(RunError, match=r"holds another search \(seeds 1\)"):
+        search(tmp_path, seeds=2)
+    with pytest.raises(RunError, match=r"holds another search \(stream.tasks, training.epochs\)"):
+        search(tmp_path, training={"epochs": 3}, stream={"validation": 0.2, "tasks": "0,1/2,3"})
+    search(tmp_path, stream={"validation": 0.2, "data_dir": "elsewhere"})
+    search(tmp_path)
 
 
 def test_a_method_without_a_search_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +114,7 @@ def test_a_method_without_a_search_space(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_real_runs_are_scored_on_held_out_data(tmp_path: Path) -> None:
     base: dict[str, Any] = {"stream": {"validation": 0.3}, "training": {"epochs": 1}}
-    sweep = Sweep(SweepSpec("split-digits", "naive", base), tmp_path)
+    sweep = Sweep("split-digits", "naive", base, folder=tmp_path)
     (trial,) = sweep.run(1, 1, lambda jobs: execute_all(jobs, EngineConfig(workers=1)))
     assert load_run(tmp_path / "trial-0" / "seed-0").metrics["evaluated_on"] == "held-out training data"
     assert trial.score is not None

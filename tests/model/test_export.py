@@ -245,8 +245,8 @@ def test_the_model_itself_is_never_overwritten(tmp_path: Path, capsys: pytest.Ca
     save_model(path, animals())
     for out, complaint in (
         ([], "is the model itself"),
-        (["--out", str(tmp_path)], "is not a file"),
-        (["--out", str(tmp_path / "no" / "model")], "is not a file"),
+        (["--out", str(tmp_path)], "is a folder"),
+        (["--out", str(tmp_path / "no" / "model")], "is not a folder that can be written to"),
     ):
         assert main(["export", str(path), "--to", "torch", *out]) == 2
         assert complaint in capsys.readouterr().err

@@ -13,13 +13,13 @@ import torch
 from spacenet.config.presets import preset_config
 from spacenet.experiments.analysis import Analysis, Truncated
 from spacenet.experiments.comparison import ComparisonData, Failure, Row, compare_runs
-from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.run import MODEL, RunData
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Model
 from spacenet.report.plots.plot import Plot
 from spacenet.space.blueprint import Blueprint, Layer, Link
 from spacenet.space.ledger import Connections, Ledger
+from spacenet.utils.text import MeanStd
 
 MATRIX = [[99.0, 0.0, 0.0], [90.0, 80.0, 0.0], [70.0, 75.0, 95.0]]
 HIDDEN, SELECTED, RESERVED = 30, 10, 5
@@ -96,10 +96,7 @@ def random_matrix(tasks: int, seed: int = 0) -> list[list[float]]:
 
 def comparison_data(*runs: dict[str, Any], failures: tuple[Failure, ...] = ()) -> ComparisonData:
     """A comparison of the runs with these metrics."""
-    found: dict[str, list[RunData]] = {}
-    for run in runs:
-        found.setdefault(run["method"], []).append(run_data(run))
-    return compare_runs(found, failures)
+    return compare_runs(map(run_data, runs), failures)
 
 
 def row(method: str = "naive", **over: Any) -> Row:

@@ -9,7 +9,6 @@ import pytest
 
 from spacenet.data.datasets import DatasetListing
 from spacenet.experiments.comparison import ComparisonData
-from spacenet.experiments.metrics import MeanStd
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
@@ -29,6 +28,7 @@ from spacenet.report.tables import (
     summary_table,
     sweep_table,
 )
+from spacenet.utils.text import MeanStd
 from tests.report.made_up import metrics, row, run_data
 
 MATRIX = [[99.0, 0.0], [86.75, 64.25]]
@@ -54,6 +54,8 @@ def test_the_summary_shows_the_metrics() -> None:
     assert shown["ACC"] == "75.50 %"
     assert shown["BWT"] == "-12.25"
     assert shown["task-incremental ACC"] == "99.00 %"
+    (kept,) = (row for row in summary_table(run_data(metrics(MATRIX, bwt=-0.001))).rows if row[0] == "BWT")
+    assert kept[1] == "+0.00"
     assert shown["connections"] == "288"
     assert shown["memory"] == "2.0 KiB"
     assert shown["time"] == "2.5 s"

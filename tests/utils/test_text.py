@@ -1,4 +1,4 @@
-from spacenet.utils.text import format_bytes, format_mean_std, format_seconds, plural, printable
+from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, format_seconds, plural, printable
 
 
 def test_sizes_and_times() -> None:
@@ -15,6 +15,7 @@ def test_sizes_and_times() -> None:
 
 def test_means_and_counts() -> None:
     assert [format_mean_std(), format_mean_std(1.234), format_mean_std(1.234, 0.5)] == ["", "1.23", "1.23 ± 0.50"]
+    assert [format_mean_std(-0.001), str(MeanStd(-0.001, 0.0))] == ["0.00", "0.00 ± 0.00"]
     assert [plural(1, "task"), plural(1000, "task"), plural(2, "class", "es")] == ["1 task", "1,000 tasks", "2 classes"]
 
 

@@ -2,8 +2,7 @@
 
 from spacenet.api.functions import BEST, VALIDATION, compare, resume, run, sweep, tensorboard_callbacks
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
-from spacenet.experiments.comparison import REFERENCE
-from spacenet.experiments.folders import seed_folders
+from spacenet.experiments.comparison import REFERENCE, seed_folders
 from spacenet.experiments.run import CONFIG
 from spacenet.experiments.sweep import Trial
 

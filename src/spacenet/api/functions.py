@@ -11,6 +11,7 @@ from spacenet.api.settings import (
     Net,
     Settings,
     build_config,
+    layers_by_method,
     method_name,
     net_name,
     read_settings,
@@ -22,11 +23,16 @@ from spacenet.config.model import merge
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
-from spacenet.experiments.comparison import compare_outcomes, comparison_configs
-from spacenet.experiments.folders import save_comparison, save_summary, seed_folders
+from spacenet.experiments.comparison import (
+    COMPARISON,
+    compare_outcomes,
+    comparison_configs,
+    save_summary,
+    seed_folders,
+)
 from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
 from spacenet.experiments.run import load_config
-from spacenet.experiments.sweep import Search, Sweep, SweepSpec, Trial
+from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
 from spacenet.registry import METHODS, STREAMS
 from spacenet.utils.files import save_text
@@ -199,7 +205,7 @@ def compare(
     out : path, optional
         Keep runs and tables in this folder. What is finished there is not repeated.
     **settings
-        Settings for all methods, by their names: those of the stream, the network, training and preprocessing.
+        Settings by their names; each is for the methods that have it.
 
     Returns
     -------
@@ -216,12 +222,9 @@ def compare(
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
-    layers = read_settings(config)
-    over = merge(*(settings_layers(stream, name, settings) for name in names[:1]))
-    network = net_name(net)
-    if network is not None:
-        over["net"] = merge(over.get("net", {}), {"name": network})
-    configs = comparison_configs(stream_name(stream), dict.fromkeys(names), layers, over, preset)
+    network = {"net": {"name": net_name(net)}} if net is not None else {}
+    over = {name: merge(layer, network) for name, layer in layers_by_method(stream, names, settings).items()}
+    configs = comparison_configs(stream_name(stream), over, read_settings(config), preset)
     folder, data = Path(out) if out is not None else None, stream if isinstance(stream, Stream) else None
     jobs = [
         Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None, tag=position)
@@ -231,7 +234,8 @@ def compare(
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     comparison = Comparison.of(compare_outcomes(do_jobs(jobs, where, (), progress)))
     if folder is not None:
-        save_comparison(folder, comparison)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_text(folder / COMPARISON, comparison.to_json())
         save_text(folder / "comparison.md", comparison.to_markdown())
         save_text(folder / "comparison.csv", comparison.to_csv())
     return comparison
@@ -301,19 +305,18 @@ def sweep(
         over = settings_layers(stream, name, settings)
     else:
         over = settings_layers(stream, name, {**settings, "validation": validation})
-    spec = SweepSpec(stream_name(stream), name, merge(layers, over, {"seed": seed}), search, seed, seeds, data)
+    base, folder = merge(layers, over, {"seed": seed}), Path(out) if out is not None else None
+    search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder)
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
-    search_ = Sweep(spec, Path(out) if out is not None else None)
-    at_once = workers or default_workers(spec.config({}))
+    at_once = workers or default_workers(search_.config({}))
     for trial in search_.run(trials, at_once, partial(execute_all, engine=where)):
         on_trial(trial)
-    best = search_.best()
-    if best is None:
+    scored = [trial for trial in search_.trials() if trial.score is not None]
+    if not scored:
         raise RunError("no trial succeeded; the log of each trial says why")
-    scored = sorted((t for t in search_.trials() if t.score is not None), key=lambda t: -(t.score or 0.0))
-    result = SweepResult(spec.config(best.values, stream={"validation": 0.0}), scored)
-    if search_.folder is not None:
-        save_text(search_.folder / BEST, result.best.to_toml())
+    result = SweepResult(search_.config(scored[0].values, stream={"validation": 0.0}), scored)
+    if folder is not None:
+        save_text(folder / BEST, result.best.to_toml())
     return result
 
 

@@ -50,4 +50,4 @@ def _ended(outcome: Outcome) -> str:
     if outcome.error is not None or outcome.data is None:
         return f"failed: {outcome.error}"
     metrics = outcome.data.metrics
-    return f"finished: ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:.2f}, {metrics['seconds']:.1f} s"
+    return f"finished: ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:z.2f}, {metrics['seconds']:.1f} s"

@@ -11,14 +11,13 @@ import numpy as np
 from spacenet.config.run import RunConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import RunError
-from spacenet.experiments.comparison import ComparisonData, Failure
-from spacenet.experiments.folders import comparison_json, summarize_seeds
-from spacenet.experiments.metrics import MeanStd
+from spacenet.experiments.comparison import ComparisonData, Failure, comparison_json, summarize_seeds
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
 from spacenet.model.file import save_model
 from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
+from spacenet.utils.text import MeanStd
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]

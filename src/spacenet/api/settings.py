@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from spacenet.config.model import merge, sort_into_sections
+from spacenet.config.model import merge, settings_of, sort_into_sections
 from spacenet.config.presets import preset_config, preset_names
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import to_plain
@@ -15,7 +15,7 @@ from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import register_net
-from spacenet.registry import METHODS, NETS
+from spacenet.registry import METHODS, NETS, unknown
 
 Net = str | Callable[..., Any]
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
@@ -93,3 +93,18 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
         of_stream["tasks"] = format_tasks(of_stream["tasks"])
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}
+
+
+def layers_by_method(
+    stream: Stream | str, methods: list[str], settings: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Settings given by name, for each method those that it has. One that none of them has is an error."""
+    known = {method: [*settings_of(method), *STREAM_SETTINGS] for method in methods}
+    every = dict.fromkeys(name for names in known.values() for name in names)
+    for name in settings:
+        if name not in every:
+            raise unknown(f"setting of {', '.join(known)}", name, every)
+    return {
+        method: settings_layers(stream, method, {name: settings[name] for name in settings if name in names})
+        for method, names in known.items()
+    }

@@ -1,36 +1,25 @@
 """`spacenet compare`: several methods on one stream, one table."""
 
-import dataclasses
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
-from spacenet.cli.output import print_tables, write_report
-
-DESCRIPTION = (
-    "Run several methods on one stream and put them side by side. The same command continues where it stopped; "
-    "finished runs are not repeated."
-)
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
+from spacenet.cli.output import end_command, print_tables
 
 
 @dataclass(frozen=True)
-class CompareOptions:
-    """The stream, the methods, the seeds, and where the results go."""
+class CompareOptions(StreamOptions):
+    """Run several methods on one stream and put them side by side. The same command continues where it stopped;
+    finished runs are not repeated.
+    """
 
-    stream: StreamArgument = "split-digits"
     methods: Annotated[str, arg(metavar="A,B,…", help=f"The methods, separated by commas, or all: {METHOD_NAMES}.")] = (
         "naive,ewc,spacenet,joint"
     )
-    seeds: Annotated[int, Ge(1)] = 1
-    """Run each method with this many seeds, counting up from --seed."""
-    seed: Annotated[int, Ge(0)] = 0
-    """The first seed."""
     preset: str | None = None
     """Preset of the stream, where it has several: small-cnn, wrn-28-10, …"""
     net: str | None = None
@@ -41,32 +30,21 @@ class CompareOptions:
     """Folder for the runs and tables (default: comparisons/STREAM)."""
     format: Literal["table", "markdown", "latex", "csv", "json"] = "table"
     """What is printed."""
-    quiet: bool = False
-    """Show no progress."""
     no_report: bool = False
     """Write no HTML report (report.html) in the end."""
 
 
 def compare(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), method=api.REFERENCE, file={})
-    options, engine, selection, settings = parse_stream_command(
-        CompareOptions, arguments, "compare", DESCRIPTION, ["stream"], selection
-    )
-    folder = options.out or Path("comparisons") / selection.stream
+    selection = {**peek(arguments), "method": api.REFERENCE, "config": {}}
+    options, engine, selection, settings = parse_stream_command(CompareOptions, arguments, "compare", selection)
+    folder = options.out or Path("comparisons") / selection["stream"]
     given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
     given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}
-    try:
-        comparison = api.compare(selection.stream, **given)
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
-        return 130
+    comparison = api.compare(selection["stream"], **given)
     if options.format == "table":
         print_tables(comparison.tables())
         print(f"Runs and tables are in {folder}")
     else:
         print(getattr(comparison, f"to_{options.format}")(), end="")
-    for failure in comparison.failures:
-        print(f"spacenet: {failure}", file=sys.stderr)
-    if not options.no_report and comparison.rows:
-        write_report(comparison, folder, silent=options.format != "table")
-    return 1 if comparison.failures else 0
+    report = not options.no_report and bool(comparison.rows)
+    return end_command(comparison, folder, report=report, silent=options.format != "table")

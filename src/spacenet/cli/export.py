@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from spacenet.cli.forms import ModelArgument, parse
-from spacenet.cli.output import print_tables
+from spacenet.cli.output import output_file, print_tables
 from spacenet.config.settings import to_plain
 from spacenet.errors import SettingsError
 from spacenet.model.export import FORMATS, export_model
@@ -36,9 +36,7 @@ def export(arguments: list[str]) -> int:
     options = parse(ExportOptions, arguments, "export")
     source = options.model.expanduser()
     model = load_model(source)
-    path = (options.out or source.with_suffix(FORMATS[options.to].suffix)).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        raise SettingsError(f"{path} is not a file in an existing folder", setting="out")
+    path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix))
     if path.resolve() == source.resolve():
         raise SettingsError(f"{path} is the model itself, which would be lost; choose another file", setting="out")
     exported = export_model(model, path, options.to)

@@ -1,20 +1,18 @@
 """Forms: the flags of a command are the fields of a dataclass, with their texts, bounds and defaults."""
 
 import dataclasses
-import functools
-import inspect
-import operator
 import types
 import typing
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from tyro.conf import arg
 
-from spacenet.config.settings import bounds_of, check, field_docs, field_types
+from spacenet.config.settings import check, describe_bounds, field_docs, field_types, is_union
 
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff)
@@ -23,13 +21,15 @@ METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PAT
 
 
 def parse(kind: type[T], arguments: Sequence[str], command: str) -> T:
-    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program.
-
-    The docstring of the options is the description of the command.
-    """
-    options = kind(**vars(fill(form_type(kind), arguments, command, " ".join((inspect.getdoc(kind) or "").split()))))
+    """A command's options as the command line gives them, within their bounds; --help and mistakes end the program."""
+    options = kind(**vars(fill(form_type(kind), arguments, command, describe(kind))))
     check(options)
     return options
+
+
+def describe(kind: type) -> str:
+    """The description of a command: the docstring of its options."""
+    return " ".join((kind.__doc__ or "").split())
 
 
 def fill(form: type[Any], arguments: Sequence[str], command: str, description: str, default: Any = None) -> Any:
@@ -39,50 +39,37 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
     return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
 
 
-def form_type(kind: type, skip: Sequence[str] = ()) -> type:
+def form_type(kind: type, skip: Sequence[str] = (), doc: str | None = None) -> type:
     """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
-    docs, hints = field_docs(kind), field_types(kind)
-    fields: list[Any] = []
-    for field in dataclasses.fields(kind):
-        if field.name not in skip:
-            default: Any = dataclasses.field(default=field.default, default_factory=field.default_factory)
-            fields.append((field.name, _annotated(hints[field.name], docs.get(field.name, "")), default))
-    return make_dataclass(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, frozen=True)
+    docs, hints, plain = field_docs(kind), field_types(kind), typing.get_type_hints(kind)
+    fields = [
+        (field.name, _annotated(hints[field.name], plain[field.name], docs.get(field.name, "")), copy(field))
+        for field in dataclasses.fields(kind)
+        if field.name not in skip
+    ]
+    return make_dataclass(
+        kind.__name__, fields, namespace={"__doc__": kind.__doc__ if doc is None else doc}, frozen=True
+    )
 
 
-def _annotated(hint: Any, doc: str) -> Any:
+def _annotated(hint: Any, plain: Any, doc: str) -> Any:
     """A field's type with what the help says of it. A type that says so itself (tyro's markers) is left as it is."""
     if typing.get_origin(hint) is Annotated and any("tyro" in type(each).__module__ for each in typing.get_args(hint)):
         return hint
-    plain, bounds = _strip(hint), bounds_of(hint)
+    bounds = describe_bounds(hint)
     text = f"{doc.removesuffix('.')} ({bounds})." if bounds and doc else doc
     return Annotated[plain, arg(help=text or None, metavar=_metavar(plain), help_behavior_hint=_default_hint)]
 
 
-def _strip(hint: Any) -> Any:
-    """The type without bounds."""
-    if typing.get_origin(hint) is Annotated:
-        return _strip(typing.get_args(hint)[0])
-    if _is_union(hint):
-        return functools.reduce(operator.or_, map(_strip, typing.get_args(hint)))
-    if typing.get_origin(hint) is tuple:
-        return types.GenericAlias(tuple, (_strip(typing.get_args(hint)[0]), ...))
-    return hint
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (types.UnionType, typing.Union)  # int | None, and Annotated[int, …] | None
-
-
 def _metavar(plain: Any) -> str | None:
     members = [each for each in typing.get_args(plain) if each is not types.NoneType]
-    if _is_union(plain) and members == [bool]:
+    if is_union(plain) and members == [bool]:
         return "{True,False}"
-    if _is_union(plain):
+    if is_union(plain):
         return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
     if typing.get_origin(plain) is tuple:
         return f"{METAVARS.get(members[0], 'VALUE')} …"
-    return None if typing.get_origin(plain) is Literal or plain is bool else METAVARS.get(plain)
+    return METAVARS.get(plain)
 
 
 def _default_hint(default: str) -> str:

@@ -1,25 +1,24 @@
 """`spacenet learn`: add a task to a saved model."""
 
 import json
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from annotated_types import Ge
 
 from spacenet.cli.forms import ModelArgument, parse
-from spacenet.cli.output import print_tables
+from spacenet.cli.output import output_file, print_tables
 from spacenet.data.arrays import read_arrays
 from spacenet.data.inputs import looks_scaled
 from spacenet.data.preprocessing import Array
-from spacenet.errors import DataError, SettingsError
-from spacenet.experiments.callbacks import default_callbacks
+from spacenet.errors import DataError
+from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Label, Model
 from spacenet.model.predictions import accuracy
@@ -47,15 +46,17 @@ class LearnOptions:
 
 def learn(arguments: list[str]) -> int:
     options = parse(LearnOptions, arguments, "learn")
-    out = _target(options)
+    out = output_file(options.out or options.model).resolve()  # a link stays a link
     model = load_model(options.model)
     x, y, *test = read_task(options.npz.expanduser(), model)
     known, connections = {(type(label), label) for label in model.classes}, _connections(model)
     began, config = time.perf_counter(), model.config
     given = {"epochs": options.epochs, "expand": options.expand}
     changed = config.replace(**{name: value for name, value in given.items() if value is not None})
-    with _progress(options.quiet, len(model.tasks)) as callbacks:
-        model.learn(x, y, config=changed, **callbacks)
+    (callback,) = default_callbacks(not options.quiet) or [Callback()]
+    with closing(callback):
+        on_batch = partial(callback.on_batch_end, len(model.tasks))
+        model.learn(x, y, config=changed, on_batch=on_batch, on_epoch=callback.on_epoch_end)
     model.config = config
     labels, seconds = model.tasks[-1], time.perf_counter() - began
     summary = {
@@ -75,16 +76,6 @@ def learn(arguments: list[str]) -> int:
     else:
         print_tables([learned_table(summary)])
     return 0
-
-
-def _target(options: LearnOptions) -> Path:
-    """Where the result goes; that it cannot go there should not show only after hours of learning."""
-    out = (options.out or options.model).expanduser().resolve()  # a link stays a link
-    if out.is_dir():
-        raise SettingsError(f"{out} is a folder", setting="out")
-    if not os.access(out.parent, os.W_OK):
-        raise SettingsError(f"{out.parent} cannot be written to", setting="out")
-    return out
 
 
 def read_task(path: Path, model: Model) -> list[Array]:
@@ -119,11 +110,3 @@ def _check_labels(path: Path, known: Sequence[Label], new: Sequence[Label]) -> N
 
 def _connections(model: Model) -> int:
     return sum(map(len, model.method.ledger.connections.values()))
-
-
-@contextmanager
-def _progress(quiet: bool, task: int) -> Iterator[dict[str, Any]]:
-    """The callbacks of `Model.learn` that show the progress of a run, for one task."""
-    with ExitStack() as stack:
-        found = [stack.enter_context(closing(callback)) for callback in default_callbacks(not quiet)]
-        yield {"on_batch": partial(found[0].on_batch_end, task), "on_epoch": found[0].on_epoch_end} if found else {}

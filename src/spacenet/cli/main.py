@@ -27,6 +27,9 @@ COMMANDS = {
 }
 """The arguments and the summary of each command, a function of the module of the same name in `spacenet.cli`."""
 
+CONTINUED = ("compare", "sweep")
+"""Commands that go on where they stopped when they are given again."""
+
 
 def usage() -> str:
     """The overview of all commands."""
@@ -67,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpacenetError as error:
         return _fail(error.for_cli(), error.exit_code)
     except KeyboardInterrupt:
-        return _fail("interrupted", 130)
+        return _fail(f"interrupted{'; the same command continues where it stopped' if name in CONTINUED else ''}", 130)
     except BrokenPipeError:
         return 141  # the reader of our output has left
 

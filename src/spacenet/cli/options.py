@@ -1,20 +1,21 @@
 """What the commands that learn a stream share: their settings as flags, with the defaults of the stream's preset."""
 
-import dataclasses
 import os
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.api.settings import build_config
-from spacenet.cli.forms import fill, form_type
+from spacenet.cli.forms import describe, fill, form_type
 from spacenet.config.engine import EngineConfig
 from spacenet.config.run import RunConfig, read_toml
-from spacenet.config.settings import Settings, check
+from spacenet.config.settings import Settings, check, field_types
 from spacenet.config.stream import CUSTOM
 from spacenet.registry import METHODS, STREAMS
 
@@ -25,14 +26,19 @@ StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help
 METHOD_NAMES = ", ".join(METHODS)
 
 
-def peek(arguments: Sequence[str], option: str) -> str | None:
-    """The value of an option that decides which others there are."""
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
-        if argument == f"--{option}":
-            return following
-        if argument.startswith(f"--{option}="):
-            return argument.split("=", 1)[1]
-    return None
+@dataclass(frozen=True)
+class StreamOptions:
+    """What the commands have in common besides the settings."""
+
+    stream: StreamArgument = "split-digits"
+    config: Path | None = None
+    """Take settings from this TOML file (a run writes its own as config.toml); options given here win."""
+    seed: Annotated[int, Ge(0)] = 0
+    """The first seed. Everything random follows from it: the same seed gives the same result, bit for bit."""
+    seeds: Annotated[int, Ge(1)] = 1
+    """Run this many seeds, counting up from --seed; what is printed is the mean, with the standard deviation."""
+    quiet: bool = False
+    """Show no progress."""
 
 
 def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
@@ -46,79 +52,77 @@ def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return None, list(arguments)
 
 
-@dataclass(frozen=True)
-class Selection:
-    """What decides which options there are, and their defaults."""
-
-    stream: str
-    method: str
-    net: str | None
-    preset: str | None
-    file: dict[str, Any]
-
-    @classmethod
-    def peek(cls, arguments: Sequence[str]) -> "Selection":
-        path = peek(arguments, "config")
-        file = read_toml(Path(path)) if path else {}
-        stream = stream_first(arguments)[0] or file.get("stream", {}).get("name", "split-digits")
-        method = peek(arguments, "method") or file.get("method", {}).get("name", "spacenet")
-        stream = CUSTOM if peek(arguments, "npz") else stream
-        return cls(stream, method, peek(arguments, "net"), peek(arguments, "preset"), file)
-
-    def config(self, settings: dict[str, Any], seed: int | None = None) -> RunConfig:
-        """The configuration that the selection and settings give."""
-        named: dict[str, Any] = {"net": self.net, "preset": self.preset, "config": self.file}
-        return build_config(self.stream, self.method, settings=settings, seed=seed, **named)
-
-
-def settings_form(config: RunConfig, groups: Sequence[str]) -> dict[str, tuple[type, Any]]:
-    """For each group the form of its flags, with the configuration as defaults."""
-    model = config.model
-    values: dict[str, Settings] = {"stream": config.stream, "network": model.net, "training": model.training}
-    values |= {"preprocessing": model.preprocessing, "method": model.method_settings}
-    found = {}
-    for group in groups:
-        form = form_type(type(values[group]), skip=("name",))  # of the stream and the network: arguments of their own
-        found[group] = form, form(**{f.name: getattr(values[group], f.name) for f in dataclasses.fields(form)})
-    return found
+def peek(arguments: Sequence[str]) -> dict[str, Any]:
+    """What decides which options there are, and their defaults; arguments of `spacenet.run`, as its own."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    for option in ("config", "method", "net", "npz", "preset"):
+        parser.add_argument(f"--{option}", nargs="?")
+    given, _ = parser.parse_known_args(arguments)
+    config = read_toml(Path(given.config)) if given.config else {}
+    stream = stream_first(arguments)[0] or config.get("stream", {}).get("name", "split-digits")
+    return {
+        "stream": CUSTOM if given.npz else stream,
+        "method": given.method or config.get("method", {}).get("name", "spacenet"),
+        "net": given.net,
+        "preset": given.preset,
+        "config": config,
+    }
 
 
 def parse_stream_command(
     kind: type[T],
     arguments: Sequence[str],
     command: str,
-    description: str,
-    groups: Sequence[str],
-    selection: Selection,
+    selection: dict[str, Any],
+    groups: Sequence[str] = ("stream",),
     settings: dict[str, Any] | None = None,
-) -> tuple[T, EngineConfig, Selection, dict[str, Any]]:
-    """Parse a command that learns a stream: its own options, where to compute, and the settings that differ.
+) -> tuple[T, EngineConfig, dict[str, Any], dict[str, Any]]:
+    """Parse a command that learns a stream: its own options, where to compute, what `peek` found, other settings.
 
     Which flags there are, and their defaults, depends on the stream. It is guessed first; if the parser finds another
     one, the command line is parsed again with that.
     """
     _, arguments = stream_first(arguments)
+    own = form_type(kind, doc="")
     while True:
-        default = selection.config(settings or {})
-        forms = {"engine": (engine := form_type(EngineConfig), engine()), **settings_form(default, groups)}
-        own = form_type(kind)
-        form = make_dataclass("Form", [("main", own), *((name, each) for name, (each, _) in forms.items())])
-        known = {field.name for field in dataclasses.fields(own)}
-        start = {"stream": selection.stream, "method": selection.method, "seed": default.model.seed}
-        empty = form(own(**{n: v for n, v in start.items() if n in known}), *(value for _, value in forms.values()))
-        filled = fill(form, arguments, command, description, empty)
+        config = build_config(**selection, settings=settings or {})
+        settings_of = _settings_by_group(config)
+        defaults = {group: _filled_form(settings_of[group]) for group in ("engine", *groups)}
+        form = make_dataclass("Form", [("main", own), *((name, type(each)) for name, each in defaults.items())])
+        start = {"stream": selection["stream"], "method": selection["method"], "seed": config.model.seed}
+        main = own(**{name: value for name, value in start.items() if name in field_types(own)})
+        filled = fill(form, arguments, command, describe(kind), form(main, **defaults))
         stream = CUSTOM if filled.stream.npz is not None else filled.main.stream
-        if stream == selection.stream:
+        if stream == selection["stream"]:
             break
-        selection = dataclasses.replace(selection, stream=stream)
+        selection = {**selection, "stream": stream}
     options = kind(**vars(filled.main))
     check(options)
-    given = {}
-    for group in groups:
-        for name, value in vars(getattr(filled, group)).items():
-            if value != getattr(forms[group][1], name):  # a path as it holds from any folder
-                given[name] = value.resolve() if isinstance(value, Path) else value
+    given = {
+        name: value.resolve() if isinstance(value, Path) else value  # a path as it holds from any folder
+        for group in groups
+        for name, value in vars(getattr(filled, group)).items()
+        if value != getattr(defaults[group], name)
+    }
     folder = os.environ.get(DATA_VARIABLE)
     if folder and getattr(options, "resume", None) is None:  # recorded, so that the run can be resumed without it
         given = {"data_dir": Path(folder).resolve(), **given}
     return options, EngineConfig(**vars(filled.engine)), selection, given
+
+
+def _settings_by_group(config: RunConfig) -> dict[str, Settings]:
+    model = config.model
+    return {
+        "engine": EngineConfig(),
+        "stream": config.stream,
+        "network": model.net,
+        "training": model.training,
+        "preprocessing": model.preprocessing,
+        "method": model.method_settings,
+    }
+
+
+def _filled_form(settings: Settings) -> Any:
+    """The flags of settings with their values, without the name of the stream or the network, which are arguments."""
+    values = {name: value for name, value in vars(settings).items() if name != "name"}
+    return form_type(type(settings), skip=("name",))(**values)

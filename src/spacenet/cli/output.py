@@ -1,13 +1,15 @@
 """What the commands share in printing results."""
 
 import logging
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from spacenet.errors import SpacenetError
+from spacenet.errors import SettingsError, SpacenetError
 from spacenet.report.tables import Table
 
 log = logging.getLogger("spacenet")
@@ -21,8 +23,28 @@ def print_tables(tables: Sequence[Table]) -> None:
         console.print(table)
 
 
-def write_report(result: Any, folder: Path, *, silent: bool) -> None:
-    """Write the HTML report of runs that have ended. They are saved by then: a failure here is a message, no error."""
+def output_file(path: Path) -> Path:
+    """Where a command writes. That it cannot should not show only after hours of work."""
+    path = path.expanduser()
+    if path.is_dir():
+        raise SettingsError(f"{path} is a folder", setting="out")
+    if not os.access(path.resolve().parent, os.W_OK):
+        raise SettingsError(f"{path.parent} is not a folder that can be written to", setting="out")
+    return path
+
+
+def end_command(result: Any, folder: Path, *, report: bool, silent: bool) -> int:
+    """Write the HTML report of runs that have ended and say which failed; the exit code is 1 if any did."""
+    if report:
+        _write_report(result, folder, silent)
+    failures = getattr(result, "failures", ())
+    for failure in failures:
+        print(f"spacenet: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _write_report(result: Any, folder: Path, silent: bool) -> None:
+    """The runs are saved by then: a failure here is a message, no error."""
     try:
         line = f"The report is in {result.report(folder / PAGE)}"
     except SpacenetError as error:

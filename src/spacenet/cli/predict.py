@@ -3,7 +3,6 @@
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -14,6 +13,7 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.cli.forms import ModelArgument, parse
+from spacenet.cli.output import output_file
 from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
@@ -56,8 +56,12 @@ def predict(arguments: list[str]) -> int:
     if options.out is None:
         _write(model, chunks, options, sys.stdout)
         return 0
-    with _replace(options.out.expanduser()) as file:
-        count = _write(model, chunks, options, file)
+    out = output_file(options.out)
+    try:
+        with atomic_write(out) as beside, beside.open("w", encoding="utf-8") as file:
+            count = _write(model, chunks, options, file)
+    except OSError as error:
+        raise SettingsError(f"{out} cannot be written ({error.strerror or error})", setting="out") from error
     print(f"{count:,} predictions are in {printable(options.out)}")
     return 0
 
@@ -76,15 +80,3 @@ def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: 
         out.flush()
         count += len(chunk.x)
     return count
-
-
-@contextmanager
-def _replace(path: Path) -> Iterator[TextIO]:
-    """A file that takes the place of `path` when all is written; otherwise nothing is left of it."""
-    if path.is_dir():
-        raise SettingsError(f"{path} is a folder", setting="out")
-    try:
-        with atomic_write(path) as beside, beside.open("w", encoding="utf-8") as file:
-            yield file
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be written ({error.strerror or error})", setting="out") from error

@@ -8,6 +8,7 @@ import tyro
 from tyro.conf import arg
 
 from spacenet.cli.forms import parse
+from spacenet.cli.output import output_file
 from spacenet.errors import SettingsError
 from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page
 from spacenet.utils.text import format_bytes
@@ -37,9 +38,7 @@ def report(arguments: list[str]) -> int:
     options = parse(ReportOptions, arguments, "report")
     if not options.folders:
         raise SettingsError("give the folder of a run: spacenet report DIR")
-    path = (options.out or default_page_path(options.folders)).expanduser()
-    if options.out is not None and (path.is_dir() or not path.parent.is_dir()):
-        raise SettingsError(f"{path} is not a file in an existing folder", setting="out")
+    path = output_file(options.out) if options.out else default_page_path(options.folders).expanduser()
     if path.exists() and path.suffix not in SUFFIXES:
         raise SettingsError(f"{path} exists and is not a page, it would be lost; choose another file", setting="out")
     page = page_from_folders([folder.expanduser() for folder in options.folders], options.beside)

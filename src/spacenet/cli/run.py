@@ -7,46 +7,34 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
-from spacenet.cli.output import print_tables, write_report
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
+from spacenet.cli.output import end_command, print_tables
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
 
-DESCRIPTION = (
-    "Learn a stream of tasks, one after another, and measure what is remembered. "
-    "Defaults are the stream's preset for the method; --method NAME --help shows that method's own settings."
-)
 GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
 
 @dataclass(frozen=True)
-class RunOptions:
-    """The stream, the method, the seeds, and where the results go."""
+class RunOptions(StreamOptions):
+    """Learn a stream of tasks, one after another, and measure what is remembered. Defaults are the stream's preset for
+    the method; --method NAME --help shows that method's own settings.
+    """
 
-    stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"How to learn it: {METHOD_NAMES}.")] = "spacenet"
     net: str | None = None
     """Another network than the preset's: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH, or a registered name."""
     preset: str | None = None
     """Preset of the stream, where it has several: small-cnn, wrn-28-10, expanded, …"""
-    seed: Annotated[int, Ge(0)] = 0
-    """Everything random follows from it: the same seed gives the same result, bit for bit."""
-    seeds: Annotated[int, Ge(1)] = 1
-    """Run this many seeds, counting up from --seed, and print mean ± standard deviation."""
     out: Path | None = None
     """Folder for the results (default: a new one in runs/)."""
-    config: Path | None = None
-    """Take settings from this TOML file (a run writes its own as config.toml); options given here win."""
     resume: Path | None = None
     """Continue the interrupted run in this folder; needs nothing else."""
     json: bool = False
     """Print the metrics as JSON instead of tables."""
-    quiet: bool = False
-    """Show no progress."""
     tensorboard: bool = False
     """Write scalars during the run, and the plots in the end, to DIR/tensorboard (seeds then run one by one)."""
     no_report: bool = False
@@ -54,19 +42,15 @@ class RunOptions:
 
 
 def run(arguments: list[str]) -> int:
-    options, engine, selection, settings = parse_stream_command(
-        RunOptions, arguments, "run", DESCRIPTION, GROUPS, Selection.peek(arguments)
-    )
+    options, engine, selection, settings = parse_stream_command(RunOptions, arguments, "run", peek(arguments), GROUPS)
+    folder = options.resume or options.out or _new_folder(selection["stream"], selection["method"])
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
             reason = "settings come from the folder; only --workers, --json and --quiet go with it"
             raise SettingsError(reason, setting="resume")
-        folder = options.resume
-    else:
-        folder = options.out or _new_folder(selection)
-        if (folder / api.CONFIG).exists() or api.seed_folders(folder):
-            remedy = f"Continue it with --resume {folder}, or choose another --out."
-            raise RunError(f"{folder} holds a run already.", cli=remedy)
+    elif (folder / api.CONFIG).exists() or api.seed_folders(folder):
+        remedy = f"Continue it with --resume {folder}, or choose another --out."
+        raise RunError(f"{folder} holds a run already.", cli=remedy)
     callbacks = api.tensorboard_callbacks() if options.tensorboard else ()
     common: dict[str, Any] = {"callbacks": callbacks, "progress": not options.quiet}
     if options.tensorboard and options.resume is None:  # it follows runs live, so in this process
@@ -75,15 +59,8 @@ def run(arguments: list[str]) -> int:
         if options.resume is not None:
             result: Any = api.resume(folder, engine=engine, **common)
         else:
-            seeds: dict[str, Any] = {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None}
-            given = {
-                "net": selection.net,
-                "preset": selection.preset,
-                "config": selection.file,
-                **vars(engine),
-                **seeds,
-            }
-            result = api.run(selection.stream, selection.method, out=folder, **common, **given, **settings)
+            common |= {"seed": options.seed, "seeds": options.seeds if options.seeds > 1 else None, **vars(engine)}
+            result = api.run(**selection, out=folder, **common, **settings)
     except SpaceFull as error:
         if error.result is not None:
             _show(error.result, options, folder)
@@ -94,23 +71,17 @@ def run(arguments: list[str]) -> int:
     return _show(result, options, folder)
 
 
-def _new_folder(selection: Selection) -> Path:
-    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{selection.stream}-{selection.method}"
+def _new_folder(stream: str, method: str) -> Path:
+    base = Path("runs") / f"{datetime.now():%Y%m%d-%H%M%S}-{stream}-{method}"
     others = (base.with_name(f"{base.name}-{number}") for number in range(2, 1000))
     return next(folder for folder in (base, *others) if not folder.exists())
 
 
 def _show(result: Any, options: RunOptions, folder: Path) -> int:
-    """Print the result and write its report; the exit code is 1 if a seed failed."""
-    failures = getattr(result, "failures", ())
     if options.json:
         runs = [run.metrics for run in result] if isinstance(result, api.SeedResults) else result.metrics
         print(json.dumps(runs, indent=1))
     else:
         print_tables(result.tables())
         print(f"Results are in {folder}")
-    if not options.no_report:
-        write_report(result, folder, silent=options.json)
-    for failure in failures:
-        print(f"spacenet: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    return end_command(result, folder, report=not options.no_report, silent=options.json)

@@ -1,6 +1,5 @@
 """`spacenet sweep`: search a method's settings on held-out training data."""
 
-import dataclasses
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,19 +10,15 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.options import METHOD_NAMES, Selection, StreamArgument, parse_stream_command
-
-DESCRIPTION = (
-    "Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never "
-    "on the test set. The same command continues where it stopped."
-)
+from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 
 
 @dataclass(frozen=True)
-class SweepOptions:
-    """What is searched, and how."""
+class SweepOptions(StreamOptions):
+    """Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never
+    on the test set. The same command continues where it stopped.
+    """
 
-    stream: StreamArgument = "split-digits"
     method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {METHOD_NAMES}.")] = "spacenet"
     trials: Annotated[int, Ge(1)] = 20
     """How many settings are tried in all."""
@@ -31,22 +26,17 @@ class SweepOptions:
     """Draw them at random, as the paper did, or where earlier trials did well (optuna's TPE)."""
     seeds: Annotated[int, Ge(1)] = 1
     """Seeds per trial; the score is the mean ACC."""
-    seed: Annotated[int, Ge(0)] = 0
-    """Decides which settings are drawn; the runs count up from it."""
-    config: Path | None = None
-    """TOML file with settings that all trials share."""
     out: Path | None = None
     """Folder for the search (default: sweeps/STREAM-METHOD)."""
-    quiet: bool = False
-    """Show no progress."""
 
 
 def sweep(arguments: list[str]) -> int:
-    selection = dataclasses.replace(Selection.peek(arguments), file={})
+    selection = {**peek(arguments), "config": {}}
     options, engine, selection, settings = parse_stream_command(
-        SweepOptions, arguments, "sweep", DESCRIPTION, ["stream"], selection, {"validation": api.VALIDATION}
+        SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
-    folder = options.out or Path("sweeps") / f"{selection.stream}-{selection.method}"
+    stream, method = selection["stream"], selection["method"]
+    folder = options.out or Path("sweeps") / f"{stream}-{method}"
     progress = Console(stderr=True, quiet=options.quiet)
 
     def show(trial: api.Trial) -> None:
@@ -55,11 +45,7 @@ def sweep(arguments: list[str]) -> int:
 
     given = {name: getattr(options, name) for name in ("trials", "search", "seeds", "seed", "config")}
     given |= {"out": folder, "on_trial": show, **vars(engine), **settings}
-    try:
-        result = api.sweep(selection.stream, selection.method, **given)
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command continues where it stopped", file=sys.stderr)
-        return 130
+    result = api.sweep(stream, method, **given)
     for table in result.tables():
         Console(stderr=True).print(table)
     print(result.best.to_toml(), end="")

@@ -72,21 +72,20 @@ class ModelConfig(Settings):
     def from_plain(cls, values: Mapping[str, Any]) -> "ModelConfig":
         """The configuration that nested mappings describe, as TOML, JSON and presets hold them."""
         sections = dict(values)
-        method = dict(_section(sections, "method"))
-        name = method.pop("name", cls.method)
+        method, seed = sections.pop("method", {}), sections.pop("seed", 0)
+        if not isinstance(method, Mapping):
+            raise SettingsError(f"[method] must be a section with settings, not {method!r}")
+        name = method.get("name", cls.method)
         if not isinstance(name, str):
             raise SettingsError("[method]: name must be text")
-        config = cls(
-            method=name,
-            net=from_plain(NetConfig, _section(sections, "net"), "[net]"),
-            training=from_plain(TrainingConfig, _section(sections, "training"), "[training]"),
-            preprocessing=from_plain(PreprocessingConfig, _section(sections, "preprocessing"), "[preprocessing]"),
-            method_settings=from_plain(settings_type(name), method, f"[method] of {name}"),
-            seed=_integer(sections.pop("seed", 0)),
-        )
+        own = {key: value for key, value in method.items() if key != "name"}
+        parts: dict[str, Any] = {
+            section: from_plain(kind, sections.pop(section, {}), f"[{section}]") for section, kind in SECTIONS.items()
+        }
+        parts["method_settings"] = from_plain(settings_type(name), own, f"[method] of {name}")
         if sections:
             raise unknown("section", next(iter(sections)), ["method", *SECTIONS, "stream", "seed"])
-        return config
+        return cls(name, seed=seed, **parts)
 
     def to_plain(self) -> dict[str, Any]:
         """The same as nested mappings: seed, [method] with its name, [net], [training], [preprocessing]."""
@@ -121,18 +120,18 @@ def settings_type(method: str) -> type[MethodSettings]:
     return found
 
 
+def settings_of(method: str) -> dict[str, str]:
+    """The names of all settings that a method has, with the section that each belongs to."""
+    kinds = {**SECTIONS, "method": settings_type(method)}
+    return {name: section for section, kind in kinds.items() for name in field_types(kind) if name != "name"}
+
+
 def sort_into_sections(method: str, settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Settings given by their own names, by the section that each belongs to."""
-    places = {
-        name: section
-        for section, kind in (*SECTIONS.items(), ("method", settings_type(method)))
-        for name in field_types(kind)
-        if name != "name"
-    }
-    found: dict[str, dict[str, Any]] = {}
+    places, found = settings_of(method), dict[str, dict[str, Any]]()
     for name, value in settings.items():
         if name not in places:
-            raise unknown(f"setting of {method}", name, list(places))
+            raise unknown(f"setting of {method}", name, places)
         found.setdefault(places[name], {})[name] = value
     return found
 
@@ -145,16 +144,3 @@ def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
             below = result.get(key)
             result[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, Mapping) else value
     return result
-
-
-def _section(sections: dict[str, Any], name: str) -> Mapping[str, Any]:
-    found = sections.pop(name, {})
-    if not isinstance(found, Mapping):
-        raise SettingsError(f"[{name}] must be a section with settings, not {found!r}")
-    return found
-
-
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise SettingsError(f"{value!r} is not an integer", setting="seed")
-    return value

@@ -12,12 +12,11 @@ from typing import Any
 from spacenet.config.model import merge
 from spacenet.config.run import RunConfig
 from spacenet.config.stream import CUSTOM
-from spacenet.errors import SettingsError
 from spacenet.registry import unknown
 
 Layer = Mapping[str, Any]
 """Nested settings: {"training": {"epochs": 4}, "method": {…}, …}."""
-ANY = "any"
+ANY, MNIST, FASHION_MNIST = "any", "split-mnist", "split-fashion-mnist"
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,10 @@ class Preset:
     """What a task may use of the network, for the sparse methods."""
     sparse_training: Layer = field(default_factory=dict)
     """Laid over the base for spacenet and static-sparse, alike: their difference is what rewiring makes."""
-    rehearsal_training: Layer = field(default_factory=dict)
     density: Layer = field(default_factory=lambda: {"preprocessing": {"centering": 0.0}})
     """Laid over spacenet's for spacenet-density. Edges show best in images that are not centered."""
     rewire_fraction: float = 0.2
-    rehearsal_rewire_fraction: float = 0.2
+    """Of spacenet and spacenet-density."""
 
     @property
     def net(self) -> str:
@@ -49,15 +47,23 @@ class Preset:
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
-        adaptive = {**self.space, "rewire_fraction": self.rewire_fraction}
-        rehearsal = {**self.space, "rewire_fraction": self.rehearsal_rewire_fraction}
+        static = {"method": self.space, "training": self.sparse_training}
+        adaptive = merge(static, {"method": {"rewire_fraction": self.rewire_fraction}})
         of_methods: dict[str, Layer] = {
-            "spacenet": {"method": adaptive, "training": self.sparse_training},
-            "spacenet-density": merge({"method": adaptive, "training": self.sparse_training}, self.density),
-            "static-sparse": {"method": self.space, "training": self.sparse_training},
-            "spacenet-rehearsal": {"method": rehearsal, "training": self.rehearsal_training},
+            "static-sparse": static,
+            "spacenet": adaptive,
+            "spacenet-density": merge(adaptive, self.density),
+            "spacenet-rehearsal": {"method": self.space},
         }
         return merge(self.base, of_methods.get(method, {}))
+
+
+def _base(centering: float, net: Layer, **training: Any) -> Layer:
+    return {"net": net, "preprocessing": {"centering": centering}, "training": training}
+
+
+def _own(method: Layer | None = None, **training: Any) -> Layer:
+    return {"method": method or {}, "training": training}
 
 
 _ANY_NET = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
@@ -74,75 +80,47 @@ _WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections"
 # For spacenet-density, whose features are those of the first task: it gets more of the space and is learned longer,
 # the others for fewer epochs, so that the whole takes less than one and a half times spacenet's time.
 _FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
-_DENSITY_SMALL_CNN = {
-    "method": _FEATURES
-    | {
-        "first_selected": [0, 0, 0, 0, 300],
-        "first_connections": [0.4],
-        "connections": [0.08, 0.08, 0.08, 0.08, 0.08, 0.15],
-    },
-    "training": {"first_epochs": 60, "epochs": 15, "schedule": "cosine"},
-}
-_DENSITY_10_100 = merge(
-    _DENSITY_SMALL_CNN,
-    {"method": {"connections": [0.06, 0.06, 0.06, 0.06, 0.06, 0.12]}, "training": {"first_epochs": 25}},
-)
-_DENSITY_WRN = {
-    "method": _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"},
-    "training": {"first_epochs": 30, "epochs": 15, "schedule": "cosine"},
-}
+_FIRST_SMALL_CNN = _FEATURES | {"first_selected": [0, 0, 0, 0, 300], "first_connections": [0.4]}
+_FIRST_WRN = _FEATURES | {"first_selected": [0, 80, 120, 240], "first_connections": [0.06], "rotations": "first"}
+_LATER = {"epochs": 15, "schedule": "cosine"}
+_DENSITY_SMALL_CNN = _own(_FIRST_SMALL_CNN | {"connections": [0.08] * 5 + [0.15]}, first_epochs=60, **_LATER)
+_DENSITY_10_100 = _own(_FIRST_SMALL_CNN | {"connections": [0.06] * 5 + [0.12]}, first_epochs=25, **_LATER)
+_DENSITY_WRN = _own(_FIRST_WRN, first_epochs=30, **_LATER)
 _EXPANDED = {"connections": [0.12, 0.165, 0.12, 0.12, 0.12, 0.12], "expand": "6:conv2=8,conv3=8"}
-_CIFAR_TRAINING = {"epochs": 20, "batch_size": 64, "learning_rate": 0.1, "augment": "crop-flip"}
-_SMALL_CNN = {"net": {"name": "small-cnn"}, "preprocessing": {"centering": 0.0}, "training": _CIFAR_TRAINING}
-_WIDE_RESNET = {
-    "net": {"name": "wrn-28-10"},
-    "preprocessing": {"centering": 0.0},
-    "training": {
-        **_CIFAR_TRAINING,
-        "batch_size": 128,
-        "learning_rate": 0.04,
-        "momentum": 0.9,
-        "precision": "bf16",
-    },
-}
+_CIFAR = {"epochs": 20, "augment": "crop-flip"}
+_SMALL_CNN = _base(0.0, {"name": "small-cnn"}, batch_size=64, learning_rate=0.1, **_CIFAR)
+_WIDE_RESNET = _base(
+    0.0, {"name": "wrn-28-10"}, batch_size=128, learning_rate=0.04, momentum=0.9, precision="bf16", **_CIFAR
+)
 
 PRESETS: dict[str, dict[str, Preset]] = {
     # A guess for data never seen.
     CUSTOM: {
         "mlp": Preset(
-            {"preprocessing": {"centering": 0.7}, "training": {"epochs": 20, "batch_size": 32, "learning_rate": 0.05}},
+            _base(0.7, {}, epochs=20, batch_size=32, learning_rate=0.05),
             space=_ANY_NET,
             sparse_training={"learning_rate": 0.02},
         )
     },
     "split-digits": {
         "mlp": Preset(
-            {"net": {"hidden": [200, 200]}, "training": {"epochs": 20, "batch_size": 16, "learning_rate": 0.05}},
+            _base(0.5, {"hidden": [200, 200]}, epochs=20, batch_size=16, learning_rate=0.05),
             space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "phantom_classes": 8},
             sparse_training={"learning_rate": 0.02},
             rewire_fraction=0.5,
         )
     },
-    "split-mnist": {
+    MNIST: {
         "mlp": Preset(
-            {
-                "net": {"hidden": [400, 400]},
-                "preprocessing": {"centering": 0.7},
-                "training": {"epochs": 4, "batch_size": 128, "learning_rate": 0.1},
-            },
+            _base(0.7, {"hidden": [400, 400]}, epochs=4, batch_size=128, learning_rate=0.1),
             space=_MLP_SPACE,
             sparse_training={"learning_rate": 0.02},
-            rehearsal_training={"epochs": 10},
             rewire_fraction=0.5,
         )
     },
-    "split-fashion-mnist": {
+    FASHION_MNIST: {
         "mlp": Preset(
-            {
-                "net": {"hidden": [400, 400]},
-                "preprocessing": {"centering": 0.5},
-                "training": {"epochs": 20, "batch_size": 128, "learning_rate": 0.1},
-            },
+            _base(0.5, {"hidden": [400, 400]}, epochs=20, batch_size=128, learning_rate=0.1),
             space=_MLP_SPACE | {"selected": [80, 60]},
             sparse_training={"learning_rate": 0.005, "weight_decay": 0.05},
             rewire_fraction=0.5,
@@ -162,40 +140,26 @@ PRESETS: dict[str, dict[str, Preset]] = {
 }
 """For each stream its presets by name; the first is the default."""
 
-_ADAM = {"training": {"optimizer": "adam", "learning_rate": 0.001}}
+_ADAM = _own(optimizer="adam", learning_rate=0.001)
 _NOT_CENTERED = {"preprocessing": {"centering": 0.0}}  # edges show best in images that are not centered
-
-
-def _epochs(count: int) -> Layer:
-    return {"training": {"epochs": count}}
-
+_EWC, _SI, _LWF = {"strength": 1200.0}, {"strength": 600.0}, {"strength": 8.0}
 
 METHOD_PRESETS: dict[str, dict[str, Layer]] = {
-    "ewc": {
-        ANY: _ADAM,
-        "split-mnist": {"method": {"strength": 1200.0}},
-        "split-fashion-mnist": {"method": {"strength": 1200.0}, **_epochs(4)},
-    },
-    "si": {
-        ANY: _ADAM,
-        "split-mnist": {"method": {"strength": 600.0}},
-        "split-fashion-mnist": {"method": {"strength": 600.0}, **_epochs(4)},
-    },
-    "mas": {ANY: _ADAM, "split-fashion-mnist": _epochs(4)},
-    "lwf": {
-        "split-mnist": {"method": {"strength": 8.0}, "training": {"learning_rate": 0.05}},
-        "split-fashion-mnist": {"method": {"strength": 8.0}, "training": {"learning_rate": 0.01, "epochs": 1}},
-    },
-    "er": {"split-mnist": _epochs(6), "split-fashion-mnist": _epochs(6)},
-    "dgr": {ANY: _ADAM, "split-mnist": _epochs(8), "split-fashion-mnist": _epochs(8)},
+    "ewc": {ANY: _ADAM, MNIST: _own(_EWC), FASHION_MNIST: _own(_EWC, epochs=4)},
+    "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},
+    "mas": {ANY: _ADAM, FASHION_MNIST: _own(epochs=4)},
+    "lwf": {MNIST: _own(_LWF, learning_rate=0.05), FASHION_MNIST: _own(_LWF, learning_rate=0.01, epochs=1)},
+    "er": {MNIST: _own(epochs=6), FASHION_MNIST: _own(epochs=6)},
+    "dgr": {ANY: _ADAM, MNIST: _own(epochs=8), FASHION_MNIST: _own(epochs=8)},
     "icarl": {
-        ANY: {"training": {"momentum": 0.9, "weight_decay": 1e-5}},
-        "split-mnist": {**_epochs(10), "method": {"temperature": 2.5}},
-        "split-fashion-mnist": _epochs(6),
+        ANY: _own(momentum=0.9, weight_decay=1e-5),
+        MNIST: _own({"temperature": 2.5}, epochs=10),
+        FASHION_MNIST: _own(epochs=6),
     },
-    "den": {"split-fashion-mnist": _epochs(4)},
-    "cwr": {"split-fashion-mnist": _epochs(4)},
-    "ar1": {"split-fashion-mnist": _epochs(4)},
+    "spacenet-rehearsal": {MNIST: _own(epochs=10)},
+    "den": {FASHION_MNIST: _own(epochs=4)},
+    "cwr": {FASHION_MNIST: _own(epochs=4)},
+    "ar1": {FASHION_MNIST: _own(epochs=4)},
     "piggyback": {ANY: _ADAM},
     "gaussian": {ANY: _NOT_CENTERED},
     "slda": {ANY: _NOT_CENTERED},
@@ -225,7 +189,7 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     """The configuration of a method on a stream, with other settings laid over the preset (a TOML file's, say)."""
     presets = PRESETS.get(stream, PRESETS[CUSTOM])
     if preset is not None and preset not in presets:
-        raise SettingsError(str(unknown(f"preset of {stream}", preset, list(presets))), setting="preset")
+        raise unknown(f"preset of {stream}", preset, presets, setting="preset")
     chosen = presets[preset or next(iter(presets))]
     given = merge(*over)
     net = given.get("net", {}).get("name")

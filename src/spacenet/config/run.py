@@ -25,10 +25,8 @@ class RunConfig(Settings):
     def from_plain(cls, values: Mapping[str, Any]) -> "RunConfig":
         """The configuration that nested mappings describe, as a TOML file or a preset holds them."""
         sections = dict(values)
-        stream = sections.pop("stream", {})
-        if not isinstance(stream, Mapping):
-            raise SettingsError(f"[stream] must be a section with settings, not {stream!r}")
-        return cls(from_plain(StreamConfig, stream, "[stream]"), ModelConfig.from_plain(sections))
+        stream = from_plain(StreamConfig, sections.pop("stream", {}), "[stream]")
+        return cls(stream, ModelConfig.from_plain(sections))
 
     def to_plain(self) -> dict[str, Any]:
         """The same as nested mappings."""
@@ -36,8 +34,7 @@ class RunConfig(Settings):
 
     def to_toml(self) -> str:
         """The same as TOML; settings that are None are left out."""
-        values = self.to_plain()
-        return tomli_w.dumps({"seed": values.pop("seed"), **values})
+        return tomli_w.dumps({"seed": self.model.seed, **self.to_plain()})
 
     def with_seed(self, seed: int) -> "RunConfig":
         """The same run with another seed."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import dacite
 import torch
 from torch import Tensor
 
@@ -99,14 +100,9 @@ class Analysis:
         if not path.is_file():
             return cls()
         tensors, facts = load_tensors(path)
-        memory = facts["class_memory"]
-        return cls(
-            tensors.get("confusion"),
-            {name: values.float() for name, values in section(tensors, "activations").items()},
-            tuple(facts["labels"]),
-            ClassMemory(**memory) if memory else None,
-            tuple(Truncated(**each) for each in facts["truncated"]),
-        )
+        activations = {name: values.float() for name, values in section(tensors, "activations").items()}
+        found = {**facts, "confusion": tensors.get("confusion"), "activations": activations}
+        return dacite.from_dict(cls, found, dacite.Config(cast=[tuple]))
 
 
 def truncation_steps(directions: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.training.loop import Epoch
 
 if TYPE_CHECKING:
@@ -72,10 +72,6 @@ class LineLogger(Callback):
         self._epochs: list[int] = []
         self._began: tuple[float, float] | None = None
 
-    @property
-    def tasks(self) -> int:
-        return len(self._epochs)
-
     def on_run_begin(self, start: RunStart) -> None:
         model, stream = start.config.model, start.stream
         self._epochs = [model.training.epochs_of(task) for task in range(len(stream))]
@@ -93,8 +89,10 @@ class LineLogger(Callback):
         self._last = now
         share = (epoch.epoch + 1) / epoch.epochs
         left = self._seconds_left(now, self._epochs_done(epoch.task, share)) if self._epochs else None
-        remaining = f"  about {_time(left)} left" if left is not None else ""
-        self.write(epoch.describe(self.tasks) + remaining)
+        line = epoch.describe(len(self._epochs))
+        if left is not None:
+            line += f"  about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
+        self.write(line)
 
     def _epochs_done(self, task: int, share: float) -> float:
         """Epochs of all tasks that are over when this share of a task is done."""
@@ -111,13 +109,18 @@ class LineLogger(Callback):
         return (now - began) / (done - before) * (sum(self._epochs) - done)
 
     def on_task_end(self, record: Record) -> None:
-        self.write(task_line(record, self.tasks))
+        task, learned = record.tasks[-1], len(record.matrix)
+        self.write(
+            f"task {task.index + 1}/{len(self._epochs)} learned ({', '.join(task.labels)}): accuracy "
+            f"{task.accuracy:.1f} %, all tasks so far {sum(record.matrix[-1][:learned]) / learned:.1f} %, "
+            f"{task.seconds:.1f} s"
+        )
 
     def on_run_end(self, metrics: dict[str, Any]) -> None:
         if metrics["stopped"]:
             self.write(metrics["stopped"])
         elif metrics["tasks_learned"]:
-            self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:.2f}  {metrics['seconds']:.1f} s")
+            self.write(f"done: ACC {metrics['acc']:.2f}  BWT {metrics['bwt']:z.2f}  {metrics['seconds']:.1f} s")
 
 
 class FileLogger(LineLogger):
@@ -164,7 +167,7 @@ class ProgressBar(LineLogger):
             self.progress.update(self._bar, completed=done, total=total)
 
     def on_epoch_end(self, epoch: Epoch) -> None:
-        self.progress.update(self._bar, description=epoch.describe(self.tasks), refresh=True)
+        self.progress.update(self._bar, description=epoch.describe(len(self._epochs)), refresh=True)
 
     def on_task_end(self, record: Record) -> None:
         super().on_task_end(record)
@@ -184,17 +187,3 @@ def default_callbacks(progress: bool = True) -> list[Callback]:
 
     console = Console(stderr=True)
     return [ProgressBar(console) if console.is_terminal or console.is_jupyter else LineLogger()]
-
-
-def task_line(record: Record, tasks: int) -> str:
-    """One line about the task learned last."""
-    task, row = record.tasks[-1], record.matrix[-1]
-    so_far = sum(row[: len(record.matrix)]) / len(record.matrix)
-    return (
-        f"task {task.index + 1}/{tasks} learned ({', '.join(task.labels)}): "
-        f"accuracy {task.accuracy:.1f} %, all tasks so far {so_far:.1f} %, {task.seconds:.1f} s"
-    )
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"

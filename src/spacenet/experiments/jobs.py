@@ -6,6 +6,7 @@ import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,8 +16,7 @@ from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
-from spacenet.experiments.engines import WorkersDied, run_parallel
-from spacenet.experiments.launch import launch
+from spacenet.experiments.engines import WorkersDied, launch, run_parallel
 from spacenet.experiments.run import CONFIG, LOG, Run, RunData, check_labels, load_config, load_metrics, load_run
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
@@ -66,23 +66,21 @@ def check_folder(job: Job) -> None:
     if job.folder is None or not (job.folder / CONFIG).is_file():
         return
     old, new = (config.to_plain() for config in (load_config(job.folder), job.config))
-    differing = [name for name in _differences(old, new) if name not in IGNORED]
-    if differing:
+    if differing := ", ".join(differing_settings(old, new)):
         raise RunError(
-            f"{job.folder} holds a run with other settings ({', '.join(sorted(differing))}); choose another folder, or "
-            "remove it"
+            f"{job.folder} holds a run with other settings ({differing}); choose another folder, or remove it"
         )
     metrics = load_metrics(job.folder)
     if metrics is not None and job.stream is not None:
         check_labels(job.folder, [task["labels"] for task in metrics.get("tasks", [])], job.stream)
 
 
-def _differences(old: object, new: object, name: str = "") -> list[str]:
+def differing_settings(old: object, new: object, name: str = "") -> list[str]:
+    """The names of settings that differ in two configurations as nested mappings: training.epochs, say."""
     if isinstance(old, dict) and isinstance(new, dict):
-        keys = dict.fromkeys((*old, *new))
-        places = {key: f"{name}.{key}" if name else key for key in keys}
-        return [found for key in keys for found in _differences(old.get(key), new.get(key), places[key])]
-    return [] if old == new else [name]
+        places = {key: f"{name}.{key}".removeprefix(".") for key in sorted({*old, *new})}
+        return [found for key in places for found in differing_settings(old.get(key), new.get(key), places[key])]
+    return [] if old == new or name in IGNORED else [name]
 
 
 def default_workers(config: RunConfig) -> int:
@@ -102,12 +100,12 @@ def execute(job: Job, callbacks: Sequence[Callback] = ()) -> Outcome:
             return _execute_shared(job, bool(callbacks))
     except SpacenetError as error:
         return Outcome(job, error=error)
-    return _attempt(job, callbacks)
+    return _attempt(job, job.folder, callbacks)
 
 
-def _attempt(job: Job, callbacks: Sequence[Callback]) -> Outcome:
+def _attempt(job: Job, folder: Path | None, callbacks: Sequence[Callback], hardware: Hardware | None = None) -> Outcome:
     try:
-        return Outcome(job, Run(job.config, job.stream, job.folder, callbacks).execute())
+        return Outcome(job, Run(job.config, job.stream, folder, callbacks, hardware).execute())
     except SpaceFull as error:
         return Outcome(job, error.result, error)
     except SpacenetError as error:
@@ -140,15 +138,10 @@ def _execute_shared(job: Job, show: bool) -> Outcome:
 
 def _in_process(hardware: Hardware, job: Job, folder: Path, show: bool) -> SpacenetError | None:
     """One of several processes that share a run. A live bar cannot be handed over to it, so it logs lines."""
-    try:
-        Run(job.config, job.stream, folder, [LineLogger()] if show else [], hardware).execute()
-    except SpacenetError as error:
-        if isinstance(error, SpaceFull):
-            error.result = None  # it is in the folder
-        return error
-    except Exception as error:
-        return _note(job, error)
-    return None
+    error = _attempt(job, folder, [LineLogger()] if show else [], hardware).error
+    if isinstance(error, SpaceFull):
+        error.result = None  # it is in the folder
+    return error
 
 
 def in_this_process(jobs: Sequence[Job], engine: EngineConfig) -> bool:
@@ -173,16 +166,15 @@ def execute_all(
         return
     if engine.engine == "local":
         engine = dataclasses.replace(engine, workers=_workers(jobs, engine))
-    left, entries = dict(enumerate(jobs)), registered_entries()
+    left = dict(enumerate(jobs))
     try:
-        for number, outcome in run_parallel(_in_worker, [(*item, entries) for item in left.items()], engine):
+        for number, outcome in run_parallel(partial(_in_worker, registered_entries()), jobs, engine):
             del left[number]
             yield outcome
     except WorkersDied as error:
         yield from (Outcome(job, error=error) for job in left.values())
 
 
-def _in_worker(item: tuple[int, Job, dict[str, dict[str, Any]]]) -> tuple[int, Outcome]:
-    number, job, entries = item
+def _in_worker(entries: dict[str, dict[str, Any]], job: Job) -> Outcome:
     register_entries(entries)  # methods and networks of a notebook are not there in a fresh process
-    return number, execute(job)
+    return execute(job)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dacite
 import torch
 from torch import Tensor
 
@@ -23,8 +24,7 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import accuracies
-from spacenet.experiments.record import Record, TaskRecord
+from spacenet.experiments.metrics import Record, TaskRecord, accuracies
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -144,7 +144,9 @@ class Run:
     def execute(self) -> RunData:
         """Learn what is still to be learned."""
         if self.folder is not None:
-            create_folder(self.config, self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not (self.folder / CONFIG).exists():
+                save_text(self.folder / CONFIG, self.config.to_toml())
             self.callbacks.append(FileLogger(self.folder / LOG))
         start = RunStart(self.config, self.stream, len(self.record.matrix), self.record.warnings)
         self._call(lambda callback: callback.on_run_begin(start))
@@ -185,15 +187,9 @@ class Run:
             self._save(epoch.epoch + 1, optimizer)
             resumed = time.perf_counter()
 
-        learn_task(
-            self.method,
-            task,
-            self.config.model.training,
-            hardware=self.hardware,
-            start=self.start,
-            on_batch=on_batch,
-            on_epoch=on_epoch,
-        )
+        hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": on_epoch}
+        training = self.config.model.training
+        learn_task(self.method, task, training, hardware=self.hardware, start=self.start, **hooks)
         current.training_seconds += time.perf_counter() - resumed
         self.start = None
         class_il, task_il = self._evaluate(index + 1)
@@ -233,7 +229,8 @@ class Run:
 
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
-        self.record, self.analysis = Record.from_plain(facts["record"]), Analysis.load(folder)
+        self.record = dacite.from_dict(Record, facts["record"], dacite.Config(check_types=False))
+        self.analysis = Analysis.load(folder)
         check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
         self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
@@ -256,7 +253,8 @@ class Run:
         data = RunData(self.config, metrics, self.analysis, model, self.folder)
         if self.folder is not None:
             if model is None:
-                save_tensors(self.folder / MODEL, _kept(self.method), {"method": self.config.model.method})
+                kept = {**in_section("network", self.method.network_state()), **self.method.extra_state()}
+                save_tensors(self.folder / MODEL, kept, {"method": self.config.model.method})
             else:
                 save_model(self.folder / MODEL, model)
             self.analysis.save(self.folder)
@@ -294,15 +292,3 @@ def check_labels(folder: Path, learned: Sequence[Sequence[str]], stream: Stream)
     labels = [[str(label) for label in task] for task in stream.task_labels]
     if list(map(list, learned)) != labels[: len(learned)]:
         raise RunError(f"{folder} holds a run on other tasks; choose another folder, or remove it")
-
-
-def create_folder(config: RunConfig, folder: Path) -> None:
-    """Make the folder of a run, unless it is there already."""
-    if (folder / CONFIG).exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    save_text(folder / CONFIG, config.to_toml())
-
-
-def _kept(method: Method) -> dict[str, Tensor]:
-    return {**in_section("network", method.network_state()), **method.extra_state()}

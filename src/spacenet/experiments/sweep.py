@@ -5,25 +5,24 @@ where it stopped, unfinished trials first.
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from spacenet.config.presets import preset_config
-from spacenet.config.ranges import Choice, Uniform
+from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError
-from spacenet.experiments.jobs import Job, Outcome
+from spacenet.experiments.jobs import Job, Outcome, differing_settings
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
 from spacenet.utils.text import MeanStd
 
-JOURNAL = "journal.log"
+JOURNAL, SETTINGS = "journal.log", "settings"
 Search = Literal["random", "tpe"]
-TrialValues = Mapping[str, Any]
-"""What a trial tries: section.setting → value."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,8 @@ class Trial:
     """What is tried, and its score: the mean ACC over its seeds in percent; None while it is open or if it failed."""
 
     number: int
-    values: TrialValues
+    values: Mapping[str, Any]
+    """section.setting → value"""
     score: float | None = None
 
     def __str__(self) -> str:
@@ -39,9 +39,9 @@ class Trial:
         return "  ".join(f"{key.split('.')[1]} {text}" for key, text in zip(self.values, texts, strict=True))
 
 
-@dataclass(frozen=True)
-class SweepSpec:
-    """What is searched."""
+@dataclass
+class Sweep:
+    """A search, with its folder if it has one."""
 
     stream: str
     method: str
@@ -53,8 +53,16 @@ class SweepSpec:
     seeds: int = 1
     data: Stream | None = None
     """The user's own data, if the stream is not one by name."""
+    folder: Path | None = None
 
-    def config(self, values: TrialValues, **over: Any) -> RunConfig:
+    def __post_init__(self) -> None:
+        self.search_space = get_method(self.method).search_space
+        if not self.search_space:
+            raise SettingsError(f"{self.method} declares no search space", setting="method")
+        self._optuna = require_extra("sweep", "sweep", "optuna")
+        self._study = self._open()
+
+    def config(self, values: Mapping[str, Any], **over: Any) -> RunConfig:
         """The configuration that these values give."""
         tried: dict[str, dict[str, Any]] = {}
         for key, value in values.items():
@@ -62,44 +70,28 @@ class SweepSpec:
             tried.setdefault(section, {})[setting] = value
         return preset_config(self.stream, self.method, self.base, tried, over)
 
-
-class Sweep:
-    """A search, with its folder if it has one."""
-
-    def __init__(self, spec: SweepSpec, folder: Path | None = None) -> None:
-        self.spec, self.folder = spec, folder
-        self.search_space = get_method(spec.method).search_space
-        if not self.search_space:
-            raise SettingsError(f"{spec.method} declares no search space", setting="method")
-        self._optuna = require_extra("sweep", "sweep", "optuna")
-        self._study = self._open()
-
     def _open(self) -> Any:
-        self._optuna.logging.set_verbosity(self._optuna.logging.ERROR)
-        storage = None
+        optuna, storage = self._optuna, None
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             journal = require_extra("sweep", "sweep", "optuna.storages.journal")
-            storage = self._optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
-        study = self._optuna.create_study(
-            storage=storage, study_name="sweep", direction="maximize", load_if_exists=True
-        )
-        about = {name: getattr(self.spec, name) for name in ("stream", "method", "search", "seed")}
-        if study.user_attrs and study.user_attrs != about:
-            was = ", ".join(f"{key} {value}" for key, value in study.user_attrs.items() if about[key] != value)
-            raise RunError(f"{self.folder} holds another search ({was}); choose another folder")
-        for key, value in about.items():
-            study.set_user_attr(key, value)
+            storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
+        study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)
+        old, settings = study.user_attrs, self.config({}).to_plain()
+        about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
+        differing = [f"{name} {old[name]}" for name, value in about.items() if old.get(name, value) != value]
+        differing = differing or differing_settings(old.get(SETTINGS, settings), settings)
+        if differing:
+            raise RunError(f"{self.folder} holds another search ({', '.join(differing)}); choose another folder")
+        for name, value in {**about, SETTINGS: settings}.items():
+            study.set_user_attr(name, value)
         return study
 
     def trials(self) -> list[Trial]:
-        """All trials that were started."""
-        return [self._trial(t, t.value if t.state.is_finished() else None) for t in self._study.trials]
-
-    def best(self) -> Trial | None:
-        """The trial with the highest score."""
-        scored = [trial for trial in self.trials() if trial.score is not None]
-        return max(scored, key=lambda trial: trial.score or 0.0, default=None)
+        """All trials that were started, the best first; those without a score last."""
+        found = [self._trial(t, t.value if t.state.is_finished() else None) for t in self._study.trials]
+        return sorted(found, key=lambda trial: math.inf if trial.score is None else -trial.score)
 
     def run(self, trials: int, at_once: int, execute: Callable[[Sequence[Job]], Iterator[Outcome]]) -> Iterator[Trial]:
         """Continue until `trials` trials are finished, `at_once` at a time; yields each as it ends."""
@@ -134,12 +126,17 @@ class Sweep:
     def _propose(self, number: int) -> Trial:
         """Random search draws a trial's values from the seed and the trial's number alone, wherever it is computed."""
         samplers = self._optuna.samplers
-        seed = 1_000_003 * self.spec.seed + number
-        random = self.spec.search == "random"
+        seed = 1_000_003 * self.seed + number
+        random = self.search == "random"
         self._study.sampler = samplers.RandomSampler(seed) if random else samplers.TPESampler(seed=seed)
         trial = self._study.ask()
         for key, range_ in self.search_space.items():
-            _draw(trial, key, range_)
+            if isinstance(range_, Choice):  # by position: values may be lists, which a journal does not take
+                trial.suggest_int(key, 0, len(range_.values) - 1)
+            elif range_.integer:
+                trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
+            else:
+                trial.suggest_float(key, range_.low, range_.high, log=range_.log)
         return self._trial(trial)
 
     def _execute(
@@ -159,31 +156,21 @@ class Sweep:
             number = outcome.job.tag
             found = outcome.data.metrics["acc"] if outcome.finished and outcome.data is not None else None
             scores.setdefault(number, []).append(found)
-            if len(scores[number]) == self.spec.seeds:
+            if len(scores[number]) == self.seeds:
                 acc = [score for score in scores[number] if score is not None]
-                complete = len(acc) == self.spec.seeds
-                score = MeanStd.of(acc).mean if complete else None
-                self._study.tell(number, score, state=None if complete else failed)
+                score = MeanStd.of(acc).mean if len(acc) == self.seeds else None
+                self._study.tell(number, score, state=failed if score is None else None)
                 yield dataclasses.replace(numbered[number], score=score)
 
     def _jobs(self, trial: Trial) -> list[Job]:
-        config = self.spec.config(trial.values)
+        config = self.config(trial.values)
         first = config.model.seed
         return [
             Job(
                 config.with_seed(seed),
-                self.spec.data,
+                self.data,
                 self.folder / f"trial-{trial.number}" / f"seed-{seed - first}" if self.folder else None,
                 tag=trial.number,
             )
-            for seed in range(first, first + self.spec.seeds)
+            for seed in range(first, first + self.seeds)
         ]
-
-
-def _draw(trial: Any, key: str, range_: Uniform | Choice) -> None:
-    if isinstance(range_, Choice):  # by position: values may be lists, which a journal does not take
-        trial.suggest_int(key, 0, len(range_.values) - 1)
-    elif range_.integer:
-        trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
-    else:
-        trial.suggest_float(key, range_.low, range_.high, log=range_.log)

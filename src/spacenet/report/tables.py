@@ -82,9 +82,9 @@ def summary_table(data: "RunData") -> Table:
     )
     rows = [
         ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
-        ["BWT", f"{metrics['bwt']:+.2f}", "mean change of earlier tasks since they were learned"],
-        ["forgetting", f"{metrics['forgetting']:.2f}", "mean drop of earlier tasks from their best accuracy"],
-        ["forward transfer", f"{metrics['fwt']:+.2f}", "accuracy on tasks before they are learned"],
+        ["BWT", f"{metrics['bwt']:+z.2f}", "mean change of earlier tasks since they were learned"],
+        ["forgetting", f"{metrics['forgetting']:z.2f}", "mean drop of earlier tasks from their best accuracy"],
+        ["forward transfer", f"{metrics['fwt']:+z.2f}", "accuracy on tasks before they are learned"],
         ["task-incremental ACC", f"{metrics['task_il_acc']:.2f} %", "only the classes of a sample's own task compete"],
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
         ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {stored}"],
@@ -106,7 +106,7 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
     keys = {"ACC %": "acc", "BWT": "bwt", "task-IL ACC %": "task_il_acc", "seconds": "seconds"}
     found = [run.metrics for run in sorted(runs, key=lambda run: run.config.model.seed)]
-    rows = [[str(each["seed"]), *(f"{each[key]:.2f}" for key in keys.values())] for each in found]
+    rows = [[str(each["seed"]), *(f"{each[key]:z.2f}" for key in keys.values())] for each in found]
     if len(found) > 1:
         columns = [[float(each[key]) for each in found] for key in keys.values()]
         rows.append(["mean ± std", *(str(MeanStd.of(values)) for values in columns)])
@@ -266,7 +266,7 @@ def _sizes_table(found: "Inspection") -> Table:
 
 def _measured_table(found: "Inspection") -> Table:
     after, now = found.measured_after, len(found.tasks)
-    rows = [[METRIC_NAMES[name], f"{value:.2f}"] for name, value in found.measured.items()]
+    rows = [[METRIC_NAMES[name], f"{value:z.2f}"] for name, value in found.measured.items()]
     if after is not None:
         rows.append(["when", f"after {plural(after, 'task')}" + (f"; now there are {now}" if after != now else "")])
     if found.measured_on:

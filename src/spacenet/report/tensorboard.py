@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.experiments.callbacks import Callback, RunStart
-from spacenet.experiments.record import Record
+from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import load_run
 from spacenet.report.plots.collect import run_plots
 from spacenet.report.plots.plot import Plot

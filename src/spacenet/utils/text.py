@@ -18,7 +18,7 @@ class MeanStd:
         return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)))
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
+        return f"{self.mean:z.2f} ± {self.std:.2f}"
 
 
 def format_bytes(number: float) -> str:
@@ -41,7 +41,7 @@ def format_mean_std(mean: float | None = None, std: float | None = None) -> str:
     """A mean, ± its standard deviation if there is one; an empty text if there is neither."""
     if mean is None:
         return ""
-    return f"{mean:.2f}" if std is None else f"{mean:.2f} ± {std:.2f}"
+    return f"{mean:z.2f}" if std is None else f"{mean:z.2f} ± {std:.2f}"
 
 
 def plural(count: int, noun: str, ending: str = "s") -> str:

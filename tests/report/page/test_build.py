@@ -10,7 +10,7 @@ import torch
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.comparison import ComparisonData, Failure
-from spacenet.experiments.run import CONFIG, METRICS, MODEL, RunData, create_folder
+from spacenet.experiments.run import CONFIG, METRICS, MODEL, RunData
 from spacenet.report.page.build import (
     comparison_page,
     default_page_path,
@@ -157,7 +157,8 @@ def test_data_given_in_python_has_no_command_line(comparison: ComparisonData) ->
 
 def save_run(folder: Path, run: RunData) -> Path:
     """Write what a finished run leaves, as far as it is made up."""
-    create_folder(run.config, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(run.config.to_toml())
     (folder / METRICS).write_text(json.dumps(run.metrics))
     return folder
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from spacenet.cli.options import Selection, parse_stream_command
+from spacenet.api.settings import build_config
+from spacenet.cli.options import parse_stream_command, peek
 from spacenet.cli.run import GROUPS, RunOptions
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
@@ -17,10 +18,8 @@ def parse(line: str | None) -> RunConfig:
     assert line is not None
     name, command, *arguments = shlex.split(line)
     assert (name, command) == ("spacenet", "run")
-    options, _, selection, settings = parse_stream_command(
-        RunOptions, arguments, "run", "", GROUPS, Selection.peek(arguments)
-    )
-    return selection.config(settings).with_seed(options.seed)
+    options, _, selection, settings = parse_stream_command(RunOptions, arguments, "run", peek(arguments), GROUPS)
+    return build_config(**selection, settings=settings).with_seed(options.seed)
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from spacenet.experiments.comparison import ComparisonData
-from spacenet.experiments.metrics import MeanStd
 from spacenet.report.plots.by_task import by_task_data, by_task_plot
 from spacenet.report.plots.collect import comparison_plots
 from spacenet.report.plots.methods import (
@@ -20,6 +19,7 @@ from spacenet.report.plots.methods import (
     time_data,
     trade_off_plot,
 )
+from spacenet.utils.text import MeanStd
 from tests.report.made_up import comparison_data, metrics, row, run_data
 
 

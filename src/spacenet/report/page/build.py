@@ -6,8 +6,7 @@ from typing import Any
 
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
-from spacenet.experiments.comparison import ComparisonData, Failure
-from spacenet.experiments.folders import load_comparison, runs_in
+from spacenet.experiments.comparison import ComparisonData, Failure, load_comparison, runs_in
 from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
 from spacenet.model.file import to_bytes
 from spacenet.report import tables
@@ -127,7 +126,7 @@ def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
     per_class = f" and {memory.floats:,} values per class" if memory else ""
     changed = "percentage points by which earlier tasks changed since they were learned"
     time = f"for training and evaluation{' per seed' if len(runs) > 1 else ''}"
-    percent, signed = "{:.1f}".format, "{:+.1f}".format
+    percent, signed = "{:.1f}".format, "{:+z.1f}".format
     rows: list[tuple[str, str, Sequence[float], Callable[[float], str], str]] = [
         ("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", column("acc"), percent, " %"),
         ("Task-incremental ACC", "if only the task's own classes compete", column("task_il_acc"), percent, " %"),

@@ -48,7 +48,7 @@ def matrix_plot(data: MatrixData) -> Plot | None:
     title = f"After {count} tasks, the mean accuracy is {data.acc:.1f} % (ACC); earlier tasks {change} (BWT)"
     text = (
         "Heat map of the accuracy on each task (columns) after learning each task (rows), in percent. "
-        f"After the last task: {drawing.tasks_text(data.accuracy[-1])}. ACC {data.acc:.1f} %, BWT {bwt:+.1f}."
+        f"After the last task: {drawing.tasks_text(data.accuracy[-1])}. ACC {data.acc:.1f} %, BWT {bwt:+z.1f}."
     )
     return Plot("accuracy-matrix", title, text, lambda: _draw_matrix(data))
 

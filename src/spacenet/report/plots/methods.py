@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from spacenet.experiments.comparison import REFERENCE, ComparisonData, Row
-from spacenet.experiments.metrics import MeanStd
 from spacenet.report.plots.drawing import Box, place_labels, round_ticks
 from spacenet.report.plots.plot import INK, MUTED, Axes, Figure, Plot, new_axes, task_colors
-from spacenet.utils.text import format_bytes
+from spacenet.utils.text import MeanStd, format_bytes
 
 BOUND = "Bound"
 """The strategy of methods that only show the lowest and highest accuracy to expect."""
