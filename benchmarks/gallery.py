@@ -17,7 +17,7 @@ from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.folders import load_comparison
 from spacenet.experiments.run import RunData, load_run
-from spacenet.report.plots.by_task import by_task_data, by_task_plot
+from spacenet.report.plots.by_task import by_task_plot
 from spacenet.report.plots.collect import (
     accuracy_plots,
     capacity_plots,
@@ -90,7 +90,7 @@ def _density(before: RunData, after: RunData) -> list[Plot]:
 
 def _cifar(folder: Path) -> list[Plot]:
     """The one plot that the Split MNIST comparison cannot stand for; under another name than there."""
-    plot = by_task_plot(by_task_data(load_comparison(folder)))
+    plot = by_task_plot(load_comparison(folder))
     assert plot is not None
     return [replace(plot, name=f"{CIFAR}-{plot.name}")]
 

@@ -1,7 +1,5 @@
 """The tables hold the numbers of what they are about."""
 
-import csv
-import io
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -17,7 +15,6 @@ from spacenet.report.tables import (
     Table,
     capacity_text,
     comparison_table,
-    comparison_values,
     confusion_table,
     datasets_table,
     inspection_tables,
@@ -104,12 +101,6 @@ def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     ]
     assert "expected to remember only the last task" in table.notes[1]
     assert len(comparison_table(_comparison(row())).notes) == 1
-
-
-def test_plain_numbers_of_a_comparison_can_be_read_back() -> None:
-    lines = list(csv.DictReader(io.StringIO(comparison_values(_comparison(row(relative_time=None))).to_csv())))
-    assert [(line["method"], float(line["acc"]), float(line["acc_std"])) for line in lines] == [("naive", 50.0, 0.0)]
-    assert lines[0]["relative_time"] == ""
 
 
 def _comparison(*rows: Any) -> ComparisonData:

@@ -1,7 +1,6 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spacenet.report.table import Table as Table
@@ -9,6 +8,7 @@ from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, format_s
 
 if TYPE_CHECKING:
     from spacenet.data.datasets import DatasetListing
+    from spacenet.experiments.analysis import Truncated
     from spacenet.experiments.comparison import ComparisonData, Row
     from spacenet.experiments.run import RunData
     from spacenet.experiments.sweep import Trial
@@ -115,6 +115,12 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     return Table(title, ["seed", *keys], rows)
 
 
+def truncation_table(points: "Sequence[Truncated]") -> Table:
+    """The accuracy with fewer directions of each Gaussian that describes a class."""
+    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
+    return Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
+
+
 # Comparisons
 
 
@@ -130,18 +136,6 @@ def comparison_table(data: "ComparisonData") -> Table:
         notes.append(REGULARIZATION_NOTE)  # readers may take it for a mistake
     rows = [[text(row) for text in COMPARISON_COLUMNS.values()] for row in data.rows]
     return Table(title, list(COMPARISON_COLUMNS), rows, "ll", notes)
-
-
-def comparison_values(data: "ComparisonData") -> Table:
-    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
-    lines: list[dict[str, Any]] = []
-    for row in data.rows:
-        line: dict[str, Any] = {}
-        for name, value in asdict(row).items():
-            line |= {name: value["mean"], f"{name}_std": value["std"]} if isinstance(value, dict) else {name: value}
-        lines.append(line)
-    rows = [["" if value is None else str(value) for value in line.values()] for line in lines]
-    return Table(data.stream, list(lines[0]) if lines else [], rows, "ll")
 
 
 def sweep_table(trials: "Sequence[Trial]") -> Table:

@@ -12,23 +12,15 @@ from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_r
 from spacenet.model.file import to_bytes
 from spacenet.report import tables
 from spacenet.report.page.cli_command import run_command
-from spacenet.report.page.page import Command, Figure, Metric, Page, Section
+from spacenet.report.page.page import Metric, Page, Section
 from spacenet.report.plots import collect
-from spacenet.report.plots.plot import Plot
 from spacenet.report.table import Table
 from spacenet.utils.files import save_bytes
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-MAX_COLUMNS = 12  # wider tables are left out
 WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
 """Of these sections, the settings that matter to a method without a network."""
-TABLES: dict[str, Callable[[RunData], Table | None]] = {
-    "accuracy-matrix": tables.matrix_table,
-    "class-confusion": tables.confusion_table,
-    "capacity-map": tables.layers_table,
-}
-"""The data of plots."""
 NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
@@ -44,10 +36,10 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
     first, seeds = runs[0], [run.config.model.seed for run in runs]
     summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
     sections = [
-        Section("Accuracy", summary, notes, _figures(first, collect.accuracy_plots(first))),
-        Section("Confusion", figures=_figures(first, collect.confusion_plots(first))),
+        Section("Accuracy", summary, notes, collect.accuracy_plots(first)),
+        Section("Confusion", plots=collect.confusion_plots(first)),
         _class_statistics_section(first),
-        Section("Network capacity", figures=_figures(first, collect.capacity_plots(first, beside))),
+        Section("Network capacity", plots=collect.capacity_plots(first, beside)),
         _reproduce_section(runs),
     ]
     title = f"{first.config.model.method} on {first.config.stream.name}, {tables.seeds_text(seeds)}"
@@ -69,7 +61,7 @@ def comparison_page(data: ComparisonData) -> Page:
     )
     sections = [
         Section("Results", [tables.comparison_table(data)]),
-        Section("Plots", figures=[Figure(plot) for plot in collect.comparison_plots(data)]),
+        Section("Plots", plots=collect.comparison_plots(data)),
         _reproduce_comparison_section(data),
     ]
     notices = [f"Left out: {failure}" for failure in data.failures]
@@ -169,19 +161,16 @@ def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
 
 def _class_statistics_section(run: RunData) -> Section:
     """What is kept of each class, and how the accuracy depends on it."""
-    memory, points = run.analysis.class_memory, run.analysis.truncated
+    memory, confusion = run.analysis.class_memory, run.analysis.confusion
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
     notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(run)
     if plots and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
-    confusion = run.analysis.confusion
     if plots and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
         notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task were used for the curve.")
-    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
-    table = Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
-    return Section("Class statistics", notes=notes, figures=[Figure(plot, table) for plot in plots])
+    return Section("Class statistics", notes=notes, plots=plots)
 
 
 def _reproduce_section(runs: Sequence[RunData]) -> Section:
@@ -193,8 +182,8 @@ def _reproduce_section(runs: Sequence[RunData]) -> Section:
         *([name, version] for name, version in metrics["versions"].items()),
     ]
     line = run_command(config, len(runs))
-    commands = [Command("Repeat the run:", line)] if line else []
-    commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
+    commands = [("Repeat the run:", line)] if line else []
+    commands.append(("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
     settings = Table("Settings", ["setting", "section", "value"], _settings(first), "lll")
     shown = [Table("Made with", [], made_with, "ll"), settings]
     return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, config.to_toml())])
@@ -213,7 +202,7 @@ def _reproduce_comparison_section(data: ComparisonData) -> Section:
         groups.setdefault((seeds, first.metrics["hardware"], versions), []).append(method)
     rows = [[", ".join(methods), *how] for how, methods in groups.items()]
     made_with = Table("Made with", ["methods", "seeds", "hardware", "versions"], rows, "llll")
-    commands = [Command("Repeat the runs, one line per method:", "\n".join(lines))] if lines else []
+    commands = [("Repeat the runs, one line per method:", "\n".join(lines))] if lines else []
     return Section("How to reproduce it", [made_with], commands=commands, files=files)
 
 
@@ -234,13 +223,6 @@ def _setting_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _figures(run: RunData, plots: Sequence[Plot]) -> list[Figure]:
-    """The plots with their data, unless that is too wide a table."""
-    data = [TABLES[plot.name](run) if plot.name in TABLES else None for plot in plots]
-    small = [table if table and table.rows and len(table.columns) <= MAX_COLUMNS + 1 else None for table in data]
-    return [Figure(plot, table) for plot, table in zip(plots, small, strict=True)]
 
 
 def _footer(runs: Sequence[RunData], where: str = "") -> str:

@@ -1,5 +1,7 @@
 """The activations of the hidden units for test samples of two classes after the first task (a figure of the paper)."""
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +21,11 @@ INACTIVE_WIDTH = 0.3  # of the field for inactive units, relative to the others
 
 @dataclass(frozen=True)
 class LayerActivations:
-    """The activations of a hidden layer, (samples, units); units in the order in which they are drawn."""
+    """A hidden layer."""
 
     name: str
-    order: tuple[int, ...]
-    """The units' indices: those that respond more to the first class come first, inactive ones last."""
     values: NDArray[np.float32]
+    """(samples, units): units that respond more to the first class come first, inactive ones last."""
 
     @property
     def share(self) -> float:
@@ -37,61 +38,51 @@ class LayerActivations:
         return int((self.values > 0).any(0).sum())
 
 
-@dataclass(frozen=True)
-class ActivationsData:
-    """The activations of the hidden layers for some samples."""
-
-    layers: tuple[LayerActivations, ...]  # at most the first two and the last two
-    classes: tuple[tuple[str, int], ...]  # labels in the order of the samples, and how many samples each has
-
-
-def activations_data(run: RunData) -> ActivationsData | None:
-    """What the run recorded; None if that is nothing."""
-    labels = np.array(run.analysis.labels)
-    layers = [layer["name"] for layer in run.metrics["layers"]]  # in the order of computation
-    found = sorted(run.analysis.activations.items(), key=lambda item: layers.index(item[0]))
-    if not found or not len(labels):
-        return None
-    names = list(dict.fromkeys(run.analysis.labels))
-    shown = found if len(found) <= FIRST + LAST else found[:FIRST] + found[-LAST:]
-    sorted_layers = tuple(_layer(name, values.numpy(), labels == names[0]) for name, values in shown)
-    return ActivationsData(sorted_layers, tuple((name, int((labels == name).sum())) for name in names))
+def layer_activations(run: RunData) -> list[LayerActivations]:
+    """What the run recorded, in the order of computation; of many layers the first and the last ones."""
+    found, labels = run.analysis.activations, np.array(run.analysis.labels)
+    names = [layer["name"] for layer in run.metrics["layers"] if layer["name"] in found] if len(labels) else []
+    shown = names if len(names) <= FIRST + LAST else names[:FIRST] + names[-LAST:]
+    return [LayerActivations(name, _sort_units(found[name].numpy(), labels == labels[0])) for name in shown]
 
 
-def _layer(name: str, values: NDArray[np.float32], first: NDArray[np.bool_]) -> LayerActivations:
+def _sort_units(values: NDArray[np.float32], first: NDArray[np.bool_]) -> NDArray[np.float32]:
     one = values[first].mean(0)
     other = values[~first].mean(0) if not first.all() else np.zeros_like(one)
     total = one + other
     preference = np.divide(one - other, total, out=np.full_like(one, -2.0), where=total > 0)
-    order = np.lexsort((-total, -preference))
-    return LayerActivations(name, tuple(order.tolist()), values[:, order])
+    return values[:, np.lexsort((-total, -preference))]
 
 
-def activations_plot(data: ActivationsData) -> Plot:
-    """A heat map for each layer."""
-    shares = [f"{share_text(layer.share)} of {layer.name}" for layer in data.layers]
+def activations_plot(run: RunData) -> Plot | None:
+    """A heat map for each layer; None if the run recorded nothing."""
+    layers, classes = layer_activations(run), Counter(run.analysis.labels)
+    if not layers:
+        return None
+    shares = [f"{share_text(layer.share)} of {layer.name}" for layer in layers]
     title = f"After task 1, a sample activates {', '.join(shares[:-1])}{' and ' * (len(shares) > 1)}{shares[-1]}"
-    samples = " and ".join(f"{plural(count, 'sample')} of class {label}" for label, count in data.classes)
-    parts = (f"{layer.active} of {len(layer.order)} units of {layer.name}" for layer in data.layers)
+    samples = " and ".join(f"{plural(count, 'sample')} of class {label}" for label, count in classes.items())
+    parts = (f"{layer.active} of {layer.values.shape[1]} units of {layer.name}" for layer in layers)
     active = f"Active for any of them are {', '.join(parts)}."
     text = f"Heat maps of the activations for {samples} after task 1. {title}. {active}"
-    return Plot("activations", title, text, lambda: _draw(data))
+    return Plot("activations", title, text, lambda: _draw(layers, classes))
 
 
-def _draw(data: ActivationsData) -> Figure:
-    across = min(2, len(data.layers))
-    down = -(-len(data.layers) // across)
+def _draw(layers: Sequence[LayerActivations], classes: Mapping[str, int]) -> Figure:
+    """`classes`: how many samples each has, in their order."""
+    across = min(2, len(layers))
+    down = -(-len(layers) // across)
     figure = new_figure(2.5 * down + 0.2)
     panels: Any = figure.subplots(down, across, squeeze=False, sharey=True)
-    for axes in panels.flat[len(data.layers) :]:
+    for axes in panels.flat[len(layers) :]:
         axes.axis("off")
-    ends = np.cumsum([count for _, count in data.classes])
-    for axes, layer in zip(panels.flat, data.layers, strict=False):
+    counts = np.array(list(classes.values()))
+    ends = counts.cumsum()
+    for axes, layer in zip(panels.flat, layers, strict=False):
         image = _draw_layer(axes, layer, ends[:-1])
         axes.tick_params(axis="y", length=0)
-    middles = [end - count / 2 for end, (_, count) in zip(ends, data.classes, strict=True)]
     for axes in panels[:, 0]:
-        axes.set_yticks(middles, [f"class {label}\n{count} samples" for label, count in data.classes])
+        axes.set_yticks(ends - counts / 2, [f"class {label}\n{count} samples" for label, count in classes.items()])
     bar = draw_color_bar(panels, image, "activation, scaled per layer", 30, shrink=0.8, extend="max")
     bar.set_ticks([0, 1], labels=["none", "strong"])
     return figure

@@ -16,6 +16,7 @@ CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 Percentages = NDArray[np.float64]
 """Rows and columns; NaN where there is nothing to show."""
 CLOSE = 5.0  # percentages that differ by less get one more digit
+FEW_TASKS = 6  # up to which tasks are named with their classes
 MAX_LISTED = 12  # parts of a text alternative that are listed; of more, the first and the last ones
 _OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
 """How far a label may be from its point in points, the nearest first."""
@@ -105,7 +106,13 @@ def task_text(number: int, labels: Sequence[str], room: int = 14) -> str:
     return f"task {number + 1} ({classes})" if len(classes) <= room else f"task {number + 1}"
 
 
-def tasks_text(percentages: NDArray[np.float64], most: int = 20) -> str:
+def task_names(labels: Sequence[Sequence[str]], room: int = 14) -> list[str]:
+    """Few tasks with their classes, if those are short; of many the numbers."""
+    few = len(labels) <= FEW_TASKS
+    return [task_text(number, each, room) if few else str(number + 1) for number, each in enumerate(labels)]
+
+
+def tasks_text(percentages: Sequence[float] | NDArray[np.float64], most: int = 20) -> str:
     """The value of each task, or of many tasks the lowest and the highest."""
     texts = [f"task {number + 1} {value:.1f} %" for number, value in enumerate(percentages)]
     if len(texts) <= most:

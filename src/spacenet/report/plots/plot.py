@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spacenet.report.table import Table
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import save_bytes, save_text
 
@@ -57,6 +58,8 @@ class Plot:
     text: str
     """The text alternative: what is drawn, and the numbers that matter."""
     draw: Callable[[], Figure]
+    table: Table | None = None
+    """Its data, where a table can show them."""
 
     def svg(self) -> str:
         """The content of an SVG file."""
