@@ -45,9 +45,6 @@ REGULARIZATION_NOTE = (
 )
 
 
-# Runs
-
-
 def run_tables(data: "RunData") -> list[Table]:
     """The accuracy matrix, the layers of the network if there is one, and the summary; empty if no task was learned."""
     if not data.metrics["tasks_learned"]:
@@ -76,10 +73,8 @@ def layers_table(data: "RunData") -> Table:
 
 def summary_table(data: "RunData") -> Table:
     """The metrics of one run."""
-    metrics = data.metrics
-    stored = (
-        f"with {plural(metrics['images_kept'], 'stored sample')}" if metrics["images_kept"] else "no stored samples"
-    )
+    metrics, images = data.metrics, data.metrics["images_kept"]
+    stored = f"with {plural(images, 'stored sample')}" if images else "no stored samples"
     rows = [
         ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
         ["BWT", f"{metrics['bwt']:+.2f}", "mean change of earlier tasks since they were learned"],
@@ -121,9 +116,6 @@ def truncation_table(points: "Sequence[Truncated]") -> Table:
     return Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
 
 
-# Comparisons
-
-
 def comparison_table(data: "ComparisonData") -> Table:
     """One row per method, as in the paper's tables 2 and 3."""
     from spacenet.experiments.comparison import REFERENCE
@@ -151,13 +143,10 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else plural(len(seeds), "seed")
 
 
-# Data sets and models
-
-
 def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
     """The data sets that are known by name, and where they are."""
     rows = [
-        [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", _shape_text(each.shape), each.status]
+        [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", "×".join(map(str, each.shape)), each.status]
         for each in listings
     ]
     return Table("Data sets", ["name", "classes", "train", "test", "shape", "where"], rows, "lrrrrl")
@@ -214,7 +203,7 @@ def class_memory_text(memory: "ClassMemory") -> str:
 
 
 def _model_table(found: "Inspection") -> Table:
-    shape, hidden = _shape_text(found.input_shape), " ".join(map(str, found.hidden))
+    shape, hidden = "×".join(map(str, found.input_shape)), " ".join(map(str, found.hidden))
     rows = [
         ["method", f"{found.method}, seed {found.seed}"],
         ["network", f"{found.net}, hidden layers of {hidden}"],
@@ -273,7 +262,3 @@ def _training_text(settings: Mapping[str, Any]) -> str:
     parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    return "×".join(map(str, shape))

@@ -11,7 +11,6 @@ from spacenet.experiments.metrics import MeanStd
 from spacenet.report.plots.by_task import by_task_plot, last_accuracies
 from spacenet.report.plots.collect import comparison_plots
 from spacenet.report.plots.methods import (
-    acc_bars,
     acc_plot,
     parameters_plot,
     rank_methods,
@@ -47,9 +46,9 @@ def test_bounds_and_old_data_stand_apart(comparison: ComparisonData) -> None:
 
 def test_memory_is_what_the_runs_kept(comparison: ComparisonData) -> None:
     data = trade_off(comparison, "memory")
-    assert [point.row.method for point in data.points] == ["joint", "er", "spacenet", "packnet", "naive"]
-    assert {point.row.method: point.cost.mean for point in data.points}["spacenet"] == 2048
-    assert data.points[2].row.acc.std == pytest.approx(statistics.stdev([75, 79]))
+    assert [row.method for row in data.rows] == ["joint", "er", "spacenet", "packnet", "naive"]
+    assert data.costs[2].mean == 2048
+    assert data.rows[2].acc.std == pytest.approx(statistics.stdev([75, 79]))
     assert trade_off_plot(comparison, "memory").title == (
         "spacenet reaches 77 % with 2.0 KiB; the next without stored samples is packnet with 55 % and 4.9 KiB; "
         "with stored samples er reaches 96 % with 8.8 KiB"
@@ -57,21 +56,19 @@ def test_memory_is_what_the_runs_kept(comparison: ComparisonData) -> None:
 
 
 def test_time_is_relative_to_naive_if_it_is_there(comparison: ComparisonData) -> None:
-    times = {point.row.method: point.cost.mean for point in trade_off(comparison, "time").points}
+    data = trade_off(comparison, "time")
+    times = {row.method: cost.mean for row, cost in zip(data.rows, data.costs, strict=True)}
     assert times == pytest.approx({"naive": 1, "spacenet": 2, "packnet": 1, "er": 1, "joint": 3})
     two = comparison_data(run("spacenet", [80.0], seconds=6.0), run("er", [90.0], seconds=3.0))
     alone = trade_off(two, "time")
     assert not alone.relative
-    assert not alone.several
-    assert [point.cost.mean for point in alone.points] == [3, 6]
+    assert [cost.mean for cost in alone.costs] == [3, 6]
 
 
 def test_methods_are_ranked(comparison: ComparisonData) -> None:
-    bars = acc_bars(comparison)
-    assert [(bar.method, bar.value) for bar in bars[:3]] == [("joint", 99), ("er", 96), ("spacenet", 77)]
-    assert [bar.std is None for bar in bars] == [True, True, False, True, False]  # naive is the last
-    title = acc_plot(comparison).title
-    assert title.startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
+    plot = acc_plot(comparison)
+    assert plot.title.startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
+    assert "joint 99.0 %; er 96.0 %; spacenet 77.0 ± 2.8 %; packnet 55.0 %; naive 48.0 ± 1.4 %." in plot.text
     title = parameters_plot(comparison).title
     assert title == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
 

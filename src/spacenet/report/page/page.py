@@ -67,11 +67,9 @@ class Page:
         environment = jinja.Environment(
             autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        environment.globals["render"] = _render
         sections = [section for section in self.sections if not section.empty]
         template = environment.from_string(_resource("page.html.j2"))
-        text: str = template.render(page=self, sections=sections, css=_resource("page.css"))
-        return text
+        return str(template.render(page=self, sections=sections, css=_resource("page.css"), render=_render))
 
 
 def _render(plot: Plot) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spacenet.experiments.run import RunData
 from spacenet.report.plots import drawing
+from spacenet.report.plots.drawing import Percentages
 from spacenet.report.plots.plot import INK, Axes, Figure, Plot, new_axes, task_colors
 from spacenet.report.tables import confusion_table, matrix_table
 
@@ -17,19 +17,17 @@ MAX_NAMED = 5  # confusions that the text alternative names
 WELL_SEPARATED = 95.0  # if in every task this percentage of the samples is assigned to the task, the title says that
 LETTERS = 80  # letters that fit side by side under the cells
 MAX_NAME = 16  # letters of a name beside the cells
-Matrix = NDArray[np.float64]
-"""Percentages: (after task, on task), or (true, predicted)."""
 
 
-def learned_matrix(run: RunData) -> Matrix:
-    """The learned tasks' part of the accuracy matrix; NaN for tasks still to come."""
+def learned_matrix(run: RunData) -> Percentages:
+    """The learned tasks' part of the accuracy matrix, (after task, on task); NaN for tasks still to come."""
     learned = len(run.metrics["matrix"])
     matrix = np.array([row[:learned] for row in run.metrics["matrix"]], float)
     matrix[np.triu_indices(learned, 1)] = np.nan
     return matrix
 
 
-def mean_history(matrix: Matrix) -> list[float]:
+def mean_history(matrix: Percentages) -> list[float]:
     """The mean over the tasks learned so far, after each task."""
     return [float(row[: number + 1].mean()) for number, row in enumerate(matrix)]
 
@@ -49,7 +47,7 @@ def matrix_plot(run: RunData) -> Plot | None:
     return Plot("accuracy-matrix", title, text, lambda: _draw_matrix(matrix, run.labels), matrix_table(run))
 
 
-def _draw_matrix(matrix: Matrix, labels: Sequence[Sequence[str]]) -> Figure:
+def _draw_matrix(matrix: Percentages, labels: Sequence[Sequence[str]]) -> Figure:
     count, few = len(matrix), len(matrix) <= drawing.FEW_TASKS
     figure, axes = new_axes(min(1.2 + 0.45 * count, 5.4))
     texts = drawing.cell_texts(matrix, 1 if count <= 10 else 0) if count <= drawing.MAX_NUMBERED else None
@@ -80,7 +78,7 @@ def history_plot(run: RunData) -> Plot | None:
     return Plot("accuracy-history", title, text, lambda: _draw_history(matrix, run.labels))
 
 
-def _draw_history(matrix: Matrix, labels: Sequence[Sequence[str]]) -> Figure:
+def _draw_history(matrix: Percentages, labels: Sequence[Sequence[str]]) -> Figure:
     count, shades = len(matrix), task_colors(len(matrix))
     figure, axes = new_axes(3.6)
     mark, width = "o" if count <= 25 else None, 1.4 if count <= 12 else 0.8
@@ -109,7 +107,7 @@ def _label_ends(axes: Axes, x: int, names: Sequence[str], ends: Sequence[float],
         axes.annotate(f"{name}: {share}", (x, end), (1.03 * x, place), **style)
 
 
-def shares_predicted(run: RunData, by: Literal["class", "task"]) -> Matrix | None:
+def shares_predicted(run: RunData, by: Literal["class", "task"]) -> Percentages | None:
     """Which part of the test samples of each class or task was predicted as each; NaN for those without test samples.
 
     None for a single one, or if the run did not record it.
@@ -124,7 +122,7 @@ def shares_predicted(run: RunData, by: Literal["class", "task"]) -> Matrix | Non
     return np.where(total > 0, 100.0 * found / np.maximum(total, 1), np.nan)
 
 
-def largest_confusions(shares: Matrix, count: int) -> list[tuple[int, int, float]]:
+def largest_confusions(shares: Percentages, count: int) -> list[tuple[int, int, float]]:
     """True, predicted, percent."""
     wrong = np.nan_to_num(shares)
     np.fill_diagonal(wrong, 0.0)
@@ -173,7 +171,7 @@ def task_confusion_plot(run: RunData) -> Plot | None:
     return Plot("task-confusion", title, text, lambda: _draw_confusion(shares, names, "task"))
 
 
-def _draw_confusion(shares: Matrix, names: Sequence[str], what: str, starts: Sequence[int] = ()) -> Figure:
+def _draw_confusion(shares: Percentages, names: Sequence[str], what: str, starts: Sequence[int] = ()) -> Figure:
     """`starts`: the first class of each task but the first; lines separate them."""
     count, numbered = len(names), len(names) <= drawing.MAX_NUMBERED
     names = [name if len(name) <= MAX_NAME else f"{name[: MAX_NAME - 1]}…" for name in names]

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spacenet.experiments.comparison import ComparisonData
 from spacenet.report.plots import drawing
+from spacenet.report.plots.drawing import Percentages
 from spacenet.report.plots.methods import rank_methods
 from spacenet.report.plots.plot import INK, Figure, Plot, new_axes, new_figure, task_colors
 
@@ -21,11 +21,11 @@ class LastAccuracies:
     """Accuracies after the last task, in %; the method with the best average first."""
 
     methods: Sequence[str]
-    means: NDArray[np.float64]
+    means: Percentages
     """(method, task): over the seeds."""
-    over_seeds: NDArray[np.float64] | None
+    over_seeds: Percentages | None
     """(method, task): the standard deviation over the seeds; None if no method ran with several."""
-    over_tasks: NDArray[np.float64]
+    over_tasks: Percentages
     """(method,): the standard deviation over the tasks, how evenly a method remembers."""
 
 
@@ -39,7 +39,7 @@ def last_accuracies(comparison: ComparisonData) -> LastAccuracies:
     return LastAccuracies(methods, means, over_seeds, _std(means, axis=1))
 
 
-def _std(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+def _std(values: Percentages, axis: int) -> Percentages:
     return np.asarray(values.std(axis, ddof=1 if values.shape[axis] > 1 else 0))
 
 
@@ -120,7 +120,7 @@ def _draw_cells(data: LastAccuracies, names: Sequence[str]) -> Figure:
     return figure
 
 
-def _cell_texts(means: NDArray[np.float64], stds: NDArray[np.float64] | None) -> Sequence[Sequence[str]]:
+def _cell_texts(means: Percentages, stds: Percentages | None) -> Sequence[Sequence[str]]:
     if stds is None:
         return drawing.cell_texts(means)
     rows = zip(drawing.cell_texts(means), drawing.cell_texts(stds), strict=True)

@@ -36,11 +36,6 @@ class LinkUsage:
         """Connections in percent of those that are possible."""
         return 100 * self.total / self.positions
 
-    @property
-    def equal(self) -> bool:
-        """Whether every task has the same number."""
-        return len(set(self.counts)) == 1
-
 
 def link_usage(model: Model) -> list[LinkUsage]:
     """Counted in the model's ledger."""
@@ -85,18 +80,19 @@ def _draw_bars(links: Sequence[LinkUsage]) -> Figure:
 
 def _draw_bar(axes: Axes, link: LinkUsage, place: int, longest: float) -> None:
     shades, half = task_colors(len(link.counts)), BAR / PITCH / 2
+    equal = len(set(link.counts)) == 1
     widths = np.array(link.counts) / link.positions * 100
     ends = widths.cumsum()
     owner = np.searchsorted(ends, (np.arange(FINE) + 0.5) / FINE * link.share).clip(max=len(ends) - 1)
     paint(axes, owner[None], shades, (0.0, link.share, place + half, place - half))
     for task, (count, width, end) in enumerate(zip(link.counts, widths, ends, strict=True), 1):
-        texts = [] if link.equal else [f"{count:,}"]
+        texts = [] if equal else [f"{count:,}"]
         if place == 0:  # the first bar names the tasks
             texts = [*(f"task {task}: {text}" for text in texts), f"task {task}", str(task)]
         for text in [text for text in texts if LETTER * len(text) < width / longest * LONG][:1]:
             axes.text(end - width / 2, place, text, color=text_color(shades[task - 1]), size=7, **CENTERED)
     text = f"{link.total:,} of {link.positions:,} ({_percent(link.share)})"
-    text += f", {link.counts[0]:,} each" if link.equal and len(link.counts) > 1 else ""
+    text += f", {link.counts[0]:,} each" if equal and len(link.counts) > 1 else ""
     axes.text(link.share + longest * 0.01, place, text, size=8, va="center")
 
 

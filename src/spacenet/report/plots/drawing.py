@@ -170,9 +170,7 @@ def place_labels(
     taken: list[Box] = [*obstacles, *((x - 4, y - 4, x + 4, y + 4) for x, y in points)]
     found = []
     for (x, y), (width, height) in zip(points, sizes, strict=True):
-        corners = [
-            (x + dx if right else x - dx - width, y - height / 2 + dy) for dx, dy in _OFFSETS for right in (True, False)
-        ]
+        corners = [(left, y - height / 2 + dy) for dx, dy in _OFFSETS for left in (x + dx, x - dx - width)]
         boxes = [(left, bottom, left + width, bottom + height) for left, bottom in corners]
         inside = [b for b in boxes if b[0] >= 0 and b[1] >= 0 and b[2] <= room[0] and b[3] <= room[1]] or boxes[:1]
         best = min(inside, key=lambda box: sum(_overlap(box, other) for other in taken))  # the first without overlap

@@ -46,19 +46,13 @@ class Bar:
     std: float | None = None
 
 
-def acc_bars(comparison: ComparisonData) -> list[Bar]:
-    """The mean accuracy over all tasks after the last one, highest first."""
+def acc_plot(comparison: ComparisonData) -> Plot:
+    """The methods ranked by the mean accuracy over all tasks after the last one, highest first."""
     bars = []
     for row in sorted(comparison.rows, key=lambda row: -row.acc.mean):
         std = row.acc.std if row.seeds > 1 else None
         text = f"{row.acc.mean:.1f} %" if std is None else f"{row.acc.mean:.1f} ± {std:.1f} %"
         bars.append(Bar(row.method, row.strategy, row.acc.mean, text, std))
-    return bars
-
-
-def acc_plot(comparison: ComparisonData) -> Plot:
-    """The methods ranked by accuracy."""
-    bars = acc_bars(comparison)
     best, *others = [bar for bar in bars if bar.strategy != BOUND] or bars
     title = f"{best.method} is the most accurate: {best.text}"
     title += f"; next is {others[0].method} with {others[0].text}" if others else ""
@@ -113,25 +107,13 @@ def _draw_ranking(bars: Sequence[Bar], unit: str) -> Figure:
 
 
 @dataclass(frozen=True)
-class Point:
-    """One method: its row of the comparison, and what it costs."""
-
-    row: Row
-    cost: MeanStd
-
-
-@dataclass(frozen=True)
 class TradeOff:
-    """All methods, the most accurate first."""
+    """The methods, the most accurate first, and what each costs in bytes or seconds."""
 
     kind: Literal["memory", "time"]
-    points: Sequence[Point]
-    relative: bool  # whether times are multiples of the reference method's; otherwise they are seconds
-
-    @property
-    def several(self) -> bool:
-        """Whether any method ran with several seeds."""
-        return any(point.row.seeds > 1 for point in self.points)
+    relative: bool  # whether times are multiples of the reference method's instead
+    rows: Sequence[Row]
+    costs: Sequence[MeanStd]
 
     def cost_text(self, cost: float) -> str:
         if self.kind == "memory":
@@ -140,112 +122,97 @@ class TradeOff:
 
 
 def trade_off(comparison: ComparisonData, kind: Literal["memory", "time"]) -> TradeOff:
-    """ACC against what is kept from task to task, or against the time of training and evaluation.
-
-    Memory is that of the network and of what the method stores besides it. Times are relative to the reference method
-    if it was compared too.
-    """
+    """Memory is what is kept from task to task, network included; time that of training and evaluation."""
     runs, metric = comparison.runs, "bytes_kept" if kind == "memory" else "seconds"
     relative = kind == "time" and REFERENCE in runs
     unit = MeanStd.of([run.metrics[metric] for run in runs[REFERENCE]]).mean if relative else 1.0
-    points = []
-    for row in sorted(comparison.rows, key=lambda row: -row.acc.mean):
-        points.append(Point(row, MeanStd.of([run.metrics[metric] / unit for run in runs[row.method]])))
-    return TradeOff(kind, points, relative)
+    rows = sorted(comparison.rows, key=lambda row: -row.acc.mean)
+    costs = [MeanStd.of([run.metrics[metric] / unit for run in runs[row.method]]) for row in rows]
+    return TradeOff(kind, relative, rows, costs)
 
 
 def trade_off_plot(comparison: ComparisonData, kind: Literal["memory", "time"]) -> Plot:
     """A point for each method."""
-    data = trade_off(comparison, kind)
-    each = "; ".join(f"{p.row.method} {p.row.acc.mean:.1f} % with {data.cost_text(p.cost.mean)}" for p in data.points)
-    cost = "memory kept" if kind == "memory" else "training time"
+    data, cost = trade_off(comparison, kind), "memory kept" if kind == "memory" else "training time"
+    texts = {row.method: data.cost_text(cost.mean) for row, cost in zip(data.rows, data.costs, strict=True)}
+    each = "; ".join(f"{row.method} {row.acc.mean:.1f} % with {texts[row.method]}" for row in data.rows)
     text = f"Scatter plot of each method's accuracy over all tasks after the last one (ACC) against its {cost}. {each}."
-    return Plot(f"accuracy-and-{kind}", _trade_off_title(data), text, lambda: _draw_trade_off(data))
-
-
-def _trade_off_title(data: TradeOff) -> str:
-    """The best methods without stored samples, then the best with them."""
-    preposition = "with" if data.kind == "memory" else "in"
-    points = {point.row.method: point for point in data.points}
-
-    def describe(method: str, word: str = preposition) -> str:
-        return f"{points[method].row.acc.mean:.0f} % {word} {data.cost_text(points[method].cost.mean)}"
-
-    without, keeping = rank_methods([point.row for point in data.points])
+    accuracy = {row.method: f"{row.acc.mean:.0f} %" for row in data.rows}
+    (without, keeping), word = rank_methods(data.rows), "with" if kind == "memory" else "in"
     best = (*without, *keeping)[0]
-    parts = [f"{best} reaches {describe(best)}"]
-    if len(without) > 1:
-        parts.append(f"the next without stored samples is {without[1]} with {describe(without[1], 'and')}")
-    if without and keeping:
-        parts.append(f"with stored samples {keeping[0]} reaches {describe(keeping[0])}")
-    return "; ".join(parts)
+    title = f"{best} reaches {accuracy[best]} {word} {texts[best]}"
+    for name in without[1:2]:
+        title += f"; the next without stored samples is {name} with {accuracy[name]} and {texts[name]}"
+    for name in keeping[:1] if without else ():
+        title += f"; with stored samples {name} reaches {accuracy[name]} {word} {texts[name]}"
+    return Plot(f"accuracy-and-{kind}", title, text, lambda: _draw_trade_off(data))
 
 
 def _draw_trade_off(data: TradeOff) -> Figure:
     figure, axes = new_axes(3.9)
-    costs = [point.cost for point in data.points]
+    rows, costs, several = data.rows, data.costs, any(row.seeds > 1 for row in data.rows)
     smallest, largest = max(min(cost.mean for cost in costs), 1e-9), max(cost.mean + cost.std for cost in costs)
     log = data.kind == "memory" or largest / smallest > 10
     low, high = (smallest / 1.6, max(largest, smallest) * 1.6) if log else (0.0, 1.15 * largest)
     axes.set(xscale="log" if log else "linear", xlim=(low, high), ylim=(0, TOP))
-    for strategy, (color, shape) in strategy_markers(point.row.strategy for point in data.points).items():
-        group = [point for point in data.points if point.row.strategy == strategy]
+    for strategy, (color, shape) in strategy_markers(row.strategy for row in rows).items():
+        group = [(row.acc, cost) for row, cost in zip(rows, costs, strict=True) if row.strategy == strategy]
         style: dict[str, Any] = {"ms": 6.5, "mew": 0.5}
         if strategy == BOUND:  # hollow, so that markers below it are visible
             style = {"ms": 9, "mew": 1.5, "markerfacecolor": "none"}
-        if data.several:
-            below, above = [min(p.cost.std, 0.9 * p.cost.mean) for p in group], [p.cost.std for p in group]
-            style |= {"xerr": [below, above], "yerr": [point.row.acc.std for point in group]}
-        x, y = [point.cost.mean for point in group], [point.row.acc.mean for point in group]
+        if several:
+            below, above = [min(cost.std, 0.9 * cost.mean) for _, cost in group], [cost.std for _, cost in group]
+            style |= {"xerr": [below, above], "yerr": [acc.std for acc, _ in group]}
+        x, y = [cost.mean for _, cost in group], [acc.mean for acc, _ in group]
         axes.errorbar(x, y, fmt=shape, color=color, lw=1.2, label=strategy.lower(), **style)
     _label_points(axes, data, low, high)
-    _style_axes(axes, data, low, high)
+    _style_cost_axis(axes, data, low, high)
+    axes.minorticks_off()
+    axes.grid()
+    axes.set(axisbelow=True, ylabel=f"ACC in %{', error bars: std over seeds' if several else ''}")
+    better = "smaller" if data.kind == "memory" else "faster"
+    axes.set_title(f"↖ better and {better}", loc="left", fontsize=9, color=MUTED)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, handletextpad=0.2, borderpad=0.2)
     return figure
 
 
 def _label_points(axes: Axes, data: TradeOff, low: float, high: float) -> None:
     """A label beside each point, with a thin line if it had to move away."""
     scale: Callable[[float], float] = math.log if low else float
+    points = list(zip(data.rows, data.costs, strict=True))
 
     def across(cost: float) -> float:
         return AXES_SIZE[0] * (scale(max(cost, low)) - scale(low)) / (scale(high) - scale(low))
 
     up = AXES_SIZE[1] / TOP
-    places = [(across(point.cost.mean), up * point.row.acc.mean) for point in data.points]
+    places = [(across(cost.mean), up * row.acc.mean) for row, cost in points]
     bars: list[Box] = []
-    for point, (x, y) in zip(data.points, places, strict=True):
-        cost, std = point.cost.mean, point.cost.std
-        bars.append((across(cost - std), y - 1, across(cost + std), y + 1))
-        bars.append((x - 1, y - up * point.row.acc.std, x + 1, y + up * point.row.acc.std))
-    texts = [f"{point.row.method} {point.row.acc.mean:.0f} %" for point in data.points]
+    for (row, cost), (x, y) in zip(points, places, strict=True):
+        bars.append((across(cost.mean - cost.std), y - 1, across(cost.mean + cost.std), y + 1))
+        bars.append((x - 1, y - up * row.acc.std, x + 1, y + up * row.acc.std))
+    texts = [f"{row.method} {row.acc.mean:.0f} %" for row in data.rows]
     sizes = [(LETTER * len(text), LINE_HEIGHT) for text in texts]
     corners = place_labels(places, sizes, AXES_SIZE, bars)
-    for point, (x, y), (left, bottom), text, size in zip(data.points, places, corners, texts, sizes, strict=True):
+    for (row, cost), (x, y), (left, bottom), text, size in zip(points, places, corners, texts, sizes, strict=True):
         right, rise = left > x, bottom + LINE_HEIGHT / 2 - y
         away = left - x if right else left + size[0] - x
         line = {"arrowstyle": "-", "color": MUTED, "lw": 0.6, "shrinkA": 0, "shrinkB": 4}
         style: dict[str, Any] = {"ha": "left" if right else "right", "va": "center", "size": 8.5, "color": INK}
         if abs(rise) > 9 or abs(away) > 10:
             style["arrowprops"] = line | {"relpos": (0 if right else 1, 0.5)}
-        style["weight"] = "bold" if point.row.method == "spacenet" else "normal"
-        axes.annotate(text, (point.cost.mean, point.row.acc.mean), (away, rise), textcoords="offset points", **style)
+        style["weight"] = "bold" if row.method == "spacenet" else "normal"
+        axes.annotate(text, (cost.mean, row.acc.mean), (away, rise), textcoords="offset points", **style)
 
 
-def _style_axes(axes: Axes, data: TradeOff, low: float, high: float) -> None:
+def _style_cost_axis(axes: Axes, data: TradeOff, low: float, high: float) -> None:
     if data.kind == "memory":
         powers = [number for number in range(64) if low <= 2**number <= high]
         ticks = [2**number for number in powers if number % math.ceil(len(powers) / MAX_TICKS) == 0]
         axes.set_xticks(ticks, [format_bytes(tick).replace(".0 ", " ") for tick in ticks])
         axes.set_xlabel("memory kept from task to task, network included (log scale)")
-    else:
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
-        unit = f"as a multiple of {REFERENCE}'s" if data.relative else "in seconds"
-        axes.set_xlabel(f"time of training and evaluation {unit}{' (log scale)' if low else ''}")
-        if low:
-            axes.set_xticks(round_ticks(low, high), [f"{tick:g}" for tick in round_ticks(low, high)])
-    axes.minorticks_off()
-    axes.grid()
-    axes.set(axisbelow=True, ylabel=f"ACC in %{', error bars: std over seeds' if data.several else ''}")
-    better = "smaller" if data.kind == "memory" else "faster"
-    axes.set_title(f"↖ better and {better}", loc="left", fontsize=9, color=MUTED)
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=5, handletextpad=0.2, borderpad=0.2)
+        return
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.6g}")
+    unit = f"as a multiple of {REFERENCE}'s" if data.relative else "in seconds"
+    axes.set_xlabel(f"time of training and evaluation {unit}{' (log scale)' if low else ''}")
+    if low:
+        axes.set_xticks(round_ticks(low, high), [f"{tick:g}" for tick in round_ticks(low, high)])
