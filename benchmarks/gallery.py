@@ -18,10 +18,10 @@ from spacenet.errors import RunError
 from spacenet.experiments.folders import load_comparison
 from spacenet.experiments.run import RunData, load_run
 from spacenet.report.plots.by_task import by_task_plot
+from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.plots.collect import (
     accuracy_plots,
     capacity_plots,
-    class_memory_plots,
     comparison_plots,
     confusion_plots,
 )
@@ -85,7 +85,9 @@ def _density(before: RunData, after: RunData) -> list[Plot]:
         method = run.config.model.method
         plot = next(each for each in confusion_plots(run) if each.name == "task-confusion")
         plots.append(replace(plot, name=f"{method}-{plot.name}", title=f"{method}: {plot.title}"))
-    return [*plots, *class_memory_plots(after)]
+    curve = class_memory_plot(after)
+    assert curve is not None
+    return [*plots, curve]
 
 
 def _cifar(folder: Path) -> list[Plot]:

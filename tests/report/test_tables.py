@@ -15,7 +15,6 @@ from spacenet.report.tables import (
     Table,
     capacity_text,
     comparison_table,
-    confusion_table,
     datasets_table,
     inspection_tables,
     labels_text,
@@ -60,14 +59,6 @@ def test_a_run_has_a_table_of_layers_if_it_has_a_network() -> None:
     assert [table.title for table in run_tables(run_data())][1] == "Layers"
     assert len(run_tables(run_data(metrics(layers=[])))) == 2
     assert run_tables(run_data({"tasks_learned": 0, "method": "spacenet", "seed": 0})) == []
-
-
-def test_confusion_counts_samples() -> None:
-    found = metrics(MATRIX)
-    table = confusion_table(run_data(found, [[9, 1, 0, 0], [0, 1234, 0, 0], [0, 0, 3, 0], [0, 0, 0, 4]]))
-    assert table is not None
-    assert table.rows[1] == ["1", "0", "1,234", "0", "0"]
-    assert confusion_table(run_data(found)) is None
 
 
 def test_seeds_end_in_mean_and_standard_deviation() -> None:

@@ -8,7 +8,6 @@ from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, format_s
 
 if TYPE_CHECKING:
     from spacenet.data.datasets import DatasetListing
-    from spacenet.experiments.analysis import Truncated
     from spacenet.experiments.comparison import ComparisonData, Row
     from spacenet.experiments.run import RunData
     from spacenet.experiments.sweep import Trial
@@ -88,15 +87,6 @@ def summary_table(data: "RunData") -> Table:
     return Table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", [], rows, "lrl")
 
 
-def confusion_table(data: "RunData") -> Table | None:
-    """How many test samples of each class were predicted as each class; None if the run did not record it."""
-    counts, labels = data.analysis.confusion, [label for task in data.labels for label in task]
-    if counts is None or len(counts) != len(labels):
-        return None
-    rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts.tolist(), strict=True)]
-    return Table("Test samples by true class (row) and predicted class (column)", ["class", *labels], rows)
-
-
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
     keys = {"ACC %": "acc", "BWT": "bwt", "task-IL ACC %": "task_il_acc", "seconds": "seconds"}
@@ -108,12 +98,6 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     first = found[0]
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
     return Table(title, ["seed", *keys], rows)
-
-
-def truncation_table(points: "Sequence[Truncated]") -> Table:
-    """The accuracy with fewer directions of each Gaussian that describes a class."""
-    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
-    return Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
 
 
 def comparison_table(data: "ComparisonData") -> Table:
@@ -154,8 +138,10 @@ def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
 
 def inspection_tables(found: "Inspection") -> list[Table]:
     """Everything about a model: what it is, its layers, its tasks, its sizes, and what was measured."""
+    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in found.tasks]
+    tasks = Table("Tasks", ["task", "classes", "units reserved", "connections"], rows, "ll")
     measured = [_measured_table(found)] if found.measured else []
-    return [_model_table(found), _space_table(found), _tasks_table(found), _sizes_table(found), *measured]
+    return [_model_table(found), _space_table(found), tasks, _sizes_table(found), *measured]
 
 
 def learned_table(summary: Mapping[str, Any]) -> Table:
@@ -225,12 +211,6 @@ def _space_table(found: "Inspection") -> Table:
     rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
     notes = ["Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."]
     return Table("Layers", columns, rows, notes=notes)
-
-
-def _tasks_table(found: "Inspection") -> Table:
-    tasks, columns = found.tasks, ["task", "classes", "units reserved", "connections"]
-    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in tasks]
-    return Table("Tasks", columns, rows, "ll")
 
 
 def _sizes_table(found: "Inspection") -> Table:

@@ -59,17 +59,20 @@ def test_a_run_that_stopped_early_shows_what_it_learned() -> None:
 
 
 def test_confusions_are_shares_of_the_true_class() -> None:
-    counts = [[8, 0, 2, 0], [0, 10, 0, 0], [0, 5, 0, 15], [0, 0, 0, 0]]
+    counts = [[8, 0, 2, 0], [0, 1234, 0, 0], [0, 5, 0, 15], [0, 0, 0, 0]]
     run = run_data(metrics([row[:2] for row in MATRIX[:2]]), counts)
     classes, tasks = shares_predicted(run, "class"), shares_predicted(run, "task")
     assert classes is not None
     assert tasks is not None
     np.testing.assert_allclose(classes[:3], [[80, 0, 20, 0], [0, 100, 0, 0], [0, 25, 0, 75]])
     assert np.isnan(classes[3]).all()  # there are no samples of it
-    np.testing.assert_allclose(tasks, [[90, 10], [25, 75]])
+    assert tasks.ravel().tolist() == pytest.approx([100 * 1242 / 1244, 100 * 2 / 1244, 25, 75])
     class_plot, task_plot = class_confusion_plot(run), task_confusion_plot(run)
     assert class_plot is not None
     assert task_plot is not None
+    assert class_plot.table is not None
+    assert class_plot.table.rows[1] == ["1", "0", "1,234", "0", "0"]
+    assert class_confusion_plot(run_data(run.metrics)) is None
     assert class_plot.title == "The largest confusion: 75 % of 2 is predicted as 3"
     assert task_plot.title == "75 % of task 2 is predicted as a class of that task, 25 % as one of task 1"
 

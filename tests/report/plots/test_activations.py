@@ -7,7 +7,7 @@ import torch
 
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.activations import activations_plot, layer_activations
+from spacenet.report.plots.activations import activations_plot, count_active, layer_activations, share_active
 from tests.report.made_up import complete_run, words_in
 
 
@@ -18,20 +18,19 @@ def run(tmp_path: Path) -> RunData:
 
 def test_the_heat_maps_are_what_the_run_recorded(run: RunData) -> None:
     layers = layer_activations(run)
-    assert [layer.name for layer in layers] == ["hidden1", "hidden2"]
-    for layer in layers:
-        kept = run.analysis.activations[layer.name].numpy()
-        assert sorted(map(tuple, layer.values.T)) == sorted(map(tuple, kept.T))
-        assert layer.share == pytest.approx(100 * np.count_nonzero(kept) / kept.size)
-        assert not layer.values[:, layer.active :].any()
+    assert list(layers) == ["hidden1", "hidden2"]
+    for name, values in layers.items():
+        kept = run.analysis.activations[name].numpy()
+        assert sorted(map(tuple, values.T)) == sorted(map(tuple, kept.T))
+        assert share_active(values) == pytest.approx(100 * np.count_nonzero(kept) / kept.size)
+        assert not values[:, count_active(values) :].any()
 
 
 def test_units_are_sorted_by_the_class_they_prefer(run: RunData) -> None:
     values = torch.tensor([[0.0, 1, 2, 0], [0.0, 3, 2, 0], [0.0, 0, 2, 5], [0.0, 0, 2, 5]])
     run = replace(run, analysis=Analysis(None, {"hidden1": values}, ("a", "a", "b", "b")))
-    (layer,) = layer_activations(run)
-    np.testing.assert_array_equal(layer.values, values[:, [1, 2, 3, 0]])
-    assert layer.active == 3
+    np.testing.assert_array_equal(layer_activations(run)["hidden1"], values[:, [1, 2, 3, 0]])
+    assert count_active(values.numpy()) == 3
     plot = activations_plot(run)
     assert plot is not None
     assert plot.title == "After task 1, a sample activates 50 % of hidden1"
@@ -47,7 +46,7 @@ def test_of_many_layers_the_first_and_the_last_are_shown(run: RunData) -> None:
         analysis=Analysis(None, kept, ("a", "a", "b")),
         metrics={"layers": [{"name": name} for name in names]},
     )
-    assert [layer.name for layer in layer_activations(many)] == ["hidden1", "hidden2", "hidden10", "hidden11"]
+    assert list(layer_activations(many)) == ["hidden1", "hidden2", "hidden10", "hidden11"]
     plot = activations_plot(many)
     assert plot is not None
     assert plot.svg()

@@ -14,13 +14,13 @@ from spacenet.report import tables
 from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Metric, Page, Section
 from spacenet.report.plots import collect
+from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.table import Table
 from spacenet.utils.files import save_bytes
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
-"""Of these sections, the settings that matter to a method without a network."""
+WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}  # the settings that matter to a method without one
 NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
@@ -65,9 +65,8 @@ def comparison_page(data: ComparisonData) -> Page:
         Section("Plots", plots=collect.comparison_plots(data)),
         _reproduce_comparison_section(data),
     ]
-    notices = [f"Left out: {failure}" for failure in data.failures]
     footer = _footer(next(iter(data.runs.values())))
-    return Page(f"{data.stream}: {methods}", lead, sections, notices, footer=footer)
+    return Page(f"{data.stream}: {methods}", lead, sections, _notices([], data.failures), footer=footer)
 
 
 def page_from_folders(folders: Sequence[Path], beside: Path | None = None) -> Page:
@@ -159,12 +158,12 @@ def _class_statistics_section(run: RunData) -> Section:
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
-    notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(run)
-    if plots and not run.config.stream.validation:
+    notes, plot = [f"{besides} {tables.class_memory_text(memory)}."], class_memory_plot(run)
+    if plot and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
-    if plots and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
+    if plot and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
         notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task were used for the curve.")
-    return Section("Class statistics", notes=notes, plots=plots)
+    return Section("Class statistics", notes=notes, plots=[plot] if plot else [])
 
 
 def _reproduce_section(runs: Sequence[RunData]) -> Section:

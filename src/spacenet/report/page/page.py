@@ -12,12 +12,9 @@ from spacenet.report.plots.plot import Plot, svg_width
 from spacenet.report.table import Table
 from spacenet.utils.extras import require_extra
 
-PIXELS_PER_POINT = 1.5
-"""The size of plots: their text is then a little smaller than the page's."""
-MIN_WIDTH = 560
-"""Pixels to which a wide plot may shrink; below that it scrolls in its box."""
-MAX_COLUMNS = 13
-"""Of the data of a plot; wider tables are left out."""
+PIXELS_PER_POINT = 1.5  # the size of plots: their text is then a little smaller than the page's
+MIN_WIDTH = 560  # pixels to which a wide plot may shrink; below that it scrolls in its box
+MAX_COLUMNS = 13  # of the data of a plot; wider tables are left out
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import numpy as np
 from spacenet.experiments.run import RunData
 from spacenet.report.plots import drawing
 from spacenet.report.plots.drawing import Percentages
-from spacenet.report.plots.plot import INK, Axes, Figure, Plot, new_axes, task_colors
-from spacenet.report.tables import confusion_table, matrix_table
+from spacenet.report.plots.plot import INK, Figure, Plot, new_axes, task_colors
+from spacenet.report.table import Table
+from spacenet.report.tables import matrix_table
 
 MAX_LABELS = 12  # lines up to which each has a label
 MAX_NAMED = 5  # confusions that the text alternative names
@@ -93,24 +94,20 @@ def _draw_history(matrix: Percentages, labels: Sequence[Sequence[str]]) -> Figur
     axes.set(axisbelow=True, xlabel="tasks learned", ylabel="accuracy in %")
     named = drawing.evenly_chosen(count, count if count <= MAX_LABELS else 8)
     names = [*(drawing.task_text(task, labels[task]) for task in named), "mean"]
-    _label_ends(axes, count, names, [*matrix[-1, named], means[-1]], [*(shades[task] for task in named), INK])
-    return figure
-
-
-def _label_ends(axes: Axes, x: int, names: Sequence[str], ends: Sequence[float], colors: Sequence[str]) -> None:
-    """The name and the last value of lines."""
+    ends, colors = [*matrix[-1, named], means[-1]], [*(shades[task] for task in named), INK]
     places, shares = drawing.spread_labels(ends, 5.2, 0, 103), drawing.share_texts(ends)
     for end, place, name, share, color in zip(ends, places, names, shares, colors, strict=True):
         arrow = {"arrowstyle": "-", "color": color, "lw": 0.8, "shrinkA": 0, "shrinkB": 2, "relpos": (0, 0.5)}
         style: dict[str, Any] = {"va": "center", "weight": "bold" if name == "mean" else "normal"}
         style |= {"arrowprops": arrow, "annotation_clip": False}
-        axes.annotate(f"{name}: {share}", (x, end), (1.03 * x, place), **style)
+        axes.annotate(f"{name}: {share}", (count, end), (1.03 * count, place), **style)
+    return figure
 
 
 def shares_predicted(run: RunData, by: Literal["class", "task"]) -> Percentages | None:
-    """Which part of the test samples of each class or task was predicted as each; NaN for those without test samples.
+    """Which part of the test samples of each class or task was predicted as each, in %; NaN without test samples.
 
-    None for a single one, or if the run did not record it.
+    None for a single class or task, or if the run did not record it.
     """
     counts, sizes = run.analysis.confusion, [len(labels) for labels in run.labels]
     if counts is None or len(counts) != sum(sizes) or len(sizes if by == "task" else counts) < 2:
@@ -133,9 +130,10 @@ def largest_confusions(shares: Percentages, count: int) -> list[tuple[int, int, 
 
 def class_confusion_plot(run: RunData) -> Plot | None:
     """The heat map; None for a single class."""
-    shares, names = shares_predicted(run, "class"), [label for labels in run.labels for label in labels]
-    if shares is None:
+    counts, shares = run.analysis.confusion, shares_predicted(run, "class")
+    if counts is None or shares is None:
         return None
+    names = [label for labels in run.labels for label in labels]
     worst = [(names[a], names[b], drawing.share_text(share)) for a, b, share in largest_confusions(shares, MAX_NAMED)]
     title = "No class is confused with another"
     for true, predicted, share in worst[:1]:
@@ -146,7 +144,8 @@ def class_confusion_plot(run: RunData) -> Plot | None:
         f"after the last task. The largest confusions: {each or 'none'}."
     )
     starts = np.cumsum([len(labels) for labels in run.labels])[:-1].tolist()
-    table = confusion_table(run)
+    rows = [[name, *(f"{count:,}" for count in row)] for name, row in zip(names, counts.tolist(), strict=True)]
+    table = Table("Test samples by true class (row) and predicted class (column)", ["class", *names], rows)
     return Plot("class-confusion", title, text, lambda: _draw_confusion(shares, names, "class", starts), table)
 
 
@@ -179,7 +178,7 @@ def _draw_confusion(shares: Percentages, names: Sequence[str], what: str, starts
     rotated = count * (longest + 2) > LETTERS or (count > 8 and longest > 3)
     height = min(max(1.2 + 0.4 * count, 2.2), 6.2 if numbered else 5.2)
     figure, axes = new_axes(height + (0.08 * longest if rotated else 0.0))
-    texts = drawing.cell_texts(shares, zeros=False) if numbered else None
+    texts = drawing.cell_texts(np.where(shares.round() > 0, shares, np.nan)) if numbered else None
     drawing.draw_cells(axes, shares, texts, f"% of the samples of the true {what}", gamma=1.0 if numbered else 0.5)
     axes.set_aspect("equal" if count > 8 else "auto")
     drawing.name_ticks(axes.xaxis, names, rotation=90 if rotated else 0)

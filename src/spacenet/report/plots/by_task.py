@@ -21,12 +21,9 @@ class LastAccuracies:
     """Accuracies after the last task, in %; the method with the best average first."""
 
     methods: Sequence[str]
-    means: Percentages
-    """(method, task): over the seeds."""
-    over_seeds: Percentages | None
-    """(method, task): the standard deviation over the seeds; None if no method ran with several."""
-    over_tasks: Percentages
-    """(method,): the standard deviation over the tasks, how evenly a method remembers."""
+    means: Percentages  # (method, task), over the seeds
+    over_seeds: Percentages | None  # (method, task), their standard deviation; None if no method ran with several seeds
+    over_tasks: Percentages  # (method,), the standard deviation over the tasks: how evenly a method remembers
 
 
 def last_accuracies(comparison: ComparisonData) -> LastAccuracies:
@@ -106,10 +103,10 @@ def _draw_cells(data: LastAccuracies, names: Sequence[str]) -> Figure:
     axes, beside = figure.subplots(1, 2, sharey=True, width_ratios=[6, 1])
     numbered = tasks <= drawing.MAX_NUMBERED and methods * tasks <= MAX_CELLS
     std = data.over_seeds if tasks <= 8 else None
-    texts = _cell_texts(data.means, std) if numbered else None
+    texts = drawing.cell_texts(data.means, stds=std) if numbered else None
     drawing.draw_cells(axes, data.means, texts, "accuracy in %", beside)
     average = data.means.mean(1, keepdims=True)
-    drawing.draw_cells(beside, average, _cell_texts(average, data.over_tasks[:, None]))
+    drawing.draw_cells(beside, average, drawing.cell_texts(average, stds=data.over_tasks[:, None]))
     drawing.name_ticks(axes.xaxis, names)
     drawing.name_ticks(axes.yaxis, data.methods)
     drawing.name_ticks(beside.xaxis, ["average"])
@@ -118,10 +115,3 @@ def _draw_cells(data: LastAccuracies, names: Sequence[str]) -> Figure:
     on_task = "" if tasks <= drawing.FEW_TASKS else ", on task"
     axes.set_xlabel(f"accuracy in % after the last task{spread}{on_task}")
     return figure
-
-
-def _cell_texts(means: Percentages, stds: Percentages | None) -> Sequence[Sequence[str]]:
-    if stds is None:
-        return drawing.cell_texts(means)
-    rows = zip(drawing.cell_texts(means), drawing.cell_texts(stds), strict=True)
-    return [[f"{mean} ± {std}" for mean, std in zip(*row, strict=True)] for row in rows]

@@ -8,7 +8,7 @@ from spacenet.experiments.analysis import Truncated
 from spacenet.experiments.run import RunData
 from spacenet.report.plots.drawing import round_ticks
 from spacenet.report.plots.plot import INK, LINE, PALETTE, Axes, Figure, Plot, new_axes
-from spacenet.report.tables import truncation_table
+from spacenet.report.table import Table
 from spacenet.utils.text import plural
 
 NEAR = 0.5  # percentage points; a loss up to this is called enough
@@ -35,7 +35,9 @@ def class_memory_plot(run: RunData) -> Plot | None:
         f"direction of each Gaussian to all. {each}. The last is what the run kept."
     )
     title = f"{used.acc:.1f} % with {used.floats:,} values per class; {other}"
-    return Plot("accuracy-against-memory", title, text, lambda: _draw(points), truncation_table(points))
+    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
+    table = Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
+    return Plot("accuracy-against-memory", title, text, lambda: _draw(points), table)
 
 
 def _directions(point: Truncated) -> str:

@@ -16,7 +16,8 @@ from spacenet.report.plots.plot import Plot
 
 def run_plots(run: RunData, beside: RunData | None = None) -> list[Plot]:
     """All plots of a run. `beside` is another run to compare its inputs with, a static-sparse one say."""
-    return [*accuracy_plots(run), *confusion_plots(run), *class_memory_plots(run), *capacity_plots(run, beside)]
+    class_memory = _existing(class_memory_plot(run))
+    return [*accuracy_plots(run), *confusion_plots(run), *class_memory, *capacity_plots(run, beside)]
 
 
 def accuracy_plots(run: RunData) -> list[Plot]:
@@ -27,11 +28,6 @@ def accuracy_plots(run: RunData) -> list[Plot]:
 def confusion_plots(run: RunData) -> list[Plot]:
     """Which tasks and classes are confused in the end."""
     return _existing(task_confusion_plot(run), class_confusion_plot(run))
-
-
-def class_memory_plots(run: RunData) -> list[Plot]:
-    """What the class statistics are worth, for methods that keep them."""
-    return _existing(class_memory_plot(run))
 
 
 def capacity_plots(run: RunData, beside: RunData | None = None) -> list[Plot]:

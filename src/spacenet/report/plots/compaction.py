@@ -3,6 +3,7 @@
 The connections before training are not stored. They follow from the seed, so the allocation is repeated.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,15 +82,13 @@ def _draw(data: Blocks, shade: str) -> Figure:
     most = [max(int(block.sum(axis).max()) for block in blocks) for axis in (0, 1)]
     parts: Any = figure.subfigures(1, 2)
     for part, block, name in zip(parts, blocks, ("before training (random)", "after training"), strict=True):
-        above, right = _draw_panel(part, block, data, shade)
-        above.set_ylim(0, most[0] * 1.5)
-        right.set_xlim(0, most[1])
+        _draw_panel(part, block, data, shade, most)
         part.suptitle(name, size=9, color=INK)
     return figure
 
 
-def _draw_panel(part: Any, block: Block, data: Blocks, shade: str) -> tuple[Any, Any]:
-    """The connections; above them the number of each source, to the right that of each target."""
+def _draw_panel(part: Any, block: Block, data: Blocks, shade: str, most: Sequence[int]) -> None:
+    """The connections; above them the number of each source, to the right that of each target, up to `most`."""
     targets, sources = block.shape
     ratios = {"width_ratios": (4, 1.2), "height_ratios": (1, 4)}
     (above, corner), (middle, right) = part.subplots(2, 2, gridspec_kw=ratios, sharex="col", sharey="row")
@@ -113,8 +112,7 @@ def _draw_panel(part: Any, block: Block, data: Blocks, shade: str) -> tuple[Any,
     middle.locator_params(integer=True, nbins=6)
     middle.spines[:].set(visible=True, color=LINE)
     middle.set(xlabel=f"{sources} units of {data.source} (sorted)", ylabel=f"{targets} units of {data.target}")
-    above.set_xlim(0, sources)
+    above.set(xlim=(0, sources), ylim=(0, most[0] * 1.5))
     above.set_ylabel("connections", size=8)
-    right.set_ylim(targets, 0)
+    right.set(ylim=(targets, 0), xlim=(0, most[1]))
     right.set_xlabel("connections", size=8, loc="right")
-    return above, right

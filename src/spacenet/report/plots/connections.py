@@ -107,10 +107,9 @@ def moved_connections(run: RunData) -> dict[int, list[float]]:
     """
     moved = {}
     for number, task in enumerate(run.metrics["tasks"], 1):
-        line = [100 * epoch["moved"] for epoch in task["epochs"] if math.isfinite(epoch.get("moved", math.nan))]
-        if line:
-            moved[number] = [0.0, *line]
-    return moved
+        shares = [epoch.get("moved", math.nan) for epoch in task["epochs"]]
+        moved[number] = [0.0, *(100 * share for share in shares if math.isfinite(share))]
+    return {number: line for number, line in moved.items() if len(line) > 1}
 
 
 def rewiring_plot(run: RunData) -> Plot | None:

@@ -39,8 +39,7 @@ def rank_methods(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
 class Bar:
     """The value of one method, with its standard deviation if there are several seeds."""
 
-    method: str
-    strategy: str
+    row: Row
     value: float
     text: str
     std: float | None = None
@@ -52,11 +51,11 @@ def acc_plot(comparison: ComparisonData) -> Plot:
     for row in sorted(comparison.rows, key=lambda row: -row.acc.mean):
         std = row.acc.std if row.seeds > 1 else None
         text = f"{row.acc.mean:.1f} %" if std is None else f"{row.acc.mean:.1f} ± {std:.1f} %"
-        bars.append(Bar(row.method, row.strategy, row.acc.mean, text, std))
-    best, *others = [bar for bar in bars if bar.strategy != BOUND] or bars
-    title = f"{best.method} is the most accurate: {best.text}"
-    title += f"; next is {others[0].method} with {others[0].text}" if others else ""
-    bounds = [f"{bar.method} {bar.value:.0f} %" for bar in bars if bar.strategy == BOUND != best.strategy]
+        bars.append(Bar(row, row.acc.mean, text, std))
+    best, *others = [bar for bar in bars if bar.row.strategy != BOUND] or bars
+    title = f"{best.row.method} is the most accurate: {best.text}"
+    title += f"; next is {others[0].row.method} with {others[0].text}" if others else ""
+    bounds = [f"{bar.row.method} {bar.value:.0f} %" for bar in bars if bar.row.strategy == BOUND != best.row.strategy]
     title += f" (bounds: {', '.join(bounds)})" if bounds else ""
     what = "ACC (mean accuracy over all tasks after the last one)"
     return _ranking_plot("acc-by-method", title, what, "ACC in %", bars)
@@ -65,9 +64,9 @@ def acc_plot(comparison: ComparisonData) -> Plot:
 def parameters_plot(comparison: ComparisonData) -> Plot:
     """The methods ranked by the number of parameters after the last task, fewest first."""
     rows = sorted(comparison.rows, key=lambda row: row.parameters)
-    bars = [Bar(row.method, row.strategy, row.parameters, f"{row.parameters:,.0f}") for row in rows]
+    bars = [Bar(row, row.parameters, f"{row.parameters:,.0f}") for row in rows]
     least, most = bars[0], bars[-1]
-    smallest, largest = ([bar.method for bar in bars if bar.value == end.value] for end in (least, most))
+    smallest, largest = ([bar.row.method for bar in bars if bar.value == end.value] for end in (least, most))
     names = " and ".join(smallest) if len(smallest) <= 2 else f"{len(smallest)} methods"
     verb = "needs" if len(smallest) == 1 else "need"
     others = f"the largest, {largest[0]}, has" if len(largest) == 1 else f"the {len(largest)} largest have"
@@ -80,21 +79,21 @@ def parameters_plot(comparison: ComparisonData) -> Plot:
 
 
 def _ranking_plot(name: str, title: str, what: str, unit: str, bars: Sequence[Bar]) -> Plot:
-    each = "; ".join(f"{bar.method} {bar.text}" for bar in bars)
+    each = "; ".join(f"{bar.row.method} {bar.text}" for bar in bars)
     text = f"Bar chart of the {what} of each method, in order. {each}."
     return Plot(name, title, text, lambda: _draw_ranking(bars, unit))
 
 
 def _draw_ranking(bars: Sequence[Bar], unit: str) -> Figure:
-    count, looks = len(bars), strategy_markers(bar.strategy for bar in bars)
+    count, looks = len(bars), strategy_markers(bar.row.strategy for bar in bars)
     figure, axes = new_axes(0.75 + 0.25 * count)
     top = max(*(bar.value + (bar.std or 0) for bar in bars), 1e-9)
     for place, bar in enumerate(bars):
-        axes.barh(place, bar.value, 0.72, color=looks[bar.strategy][0])
+        axes.barh(place, bar.value, 0.72, color=looks[bar.row.strategy][0])
         if bar.std is not None:
             axes.errorbar(bar.value, place, xerr=bar.std, color=INK, lw=1.2, capsize=2)
         axes.text(bar.value + (bar.std or 0) + 0.012 * top, place, bar.text, va="center")
-    axes.set_yticks(range(count), [bar.method for bar in bars])
+    axes.set_yticks(range(count), [bar.row.method for bar in bars])
     for text in axes.get_yticklabels():
         text.set_fontweight("bold" if text.get_text() == "spacenet" else "normal")
     axes.tick_params(axis="y", length=0)
