@@ -17,11 +17,11 @@ from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.comparison import load_comparison
 from spacenet.experiments.run import RunData, load_run
-from spacenet.report.plots.by_task import by_task_data, by_task_plot
+from spacenet.report.plots.by_task import by_task_plot
+from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.plots.collect import (
     accuracy_plots,
     capacity_plots,
-    class_memory_plots,
     comparison_plots,
     confusion_plots,
 )
@@ -85,12 +85,14 @@ def _density(before: RunData, after: RunData) -> list[Plot]:
         method = run.config.model.method
         plot = next(each for each in confusion_plots(run) if each.name == "task-confusion")
         plots.append(replace(plot, name=f"{method}-{plot.name}", title=f"{method}: {plot.title}"))
-    return [*plots, *class_memory_plots(after)]
+    curve = class_memory_plot(after)
+    assert curve is not None
+    return [*plots, curve]
 
 
 def _cifar(folder: Path) -> list[Plot]:
     """The one plot that the Split MNIST comparison cannot stand for; under another name than there."""
-    plot = by_task_plot(by_task_data(load_comparison(folder)))
+    plot = by_task_plot(load_comparison(folder))
     assert plot is not None
     return [replace(plot, name=f"{CIFAR}-{plot.name}")]
 

@@ -1,7 +1,5 @@
 """The tables hold the numbers of what they are about."""
 
-import csv
-import io
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,8 +14,6 @@ from spacenet.report.tables import (
     Table,
     capacity_text,
     comparison_table,
-    comparison_values,
-    confusion_table,
     datasets_table,
     inspection_tables,
     labels_text,
@@ -67,14 +63,6 @@ def test_a_run_has_a_table_of_layers_if_it_has_a_network() -> None:
     assert run_tables(run_data({"tasks_learned": 0, "method": "spacenet", "seed": 0})) == []
 
 
-def test_confusion_counts_samples() -> None:
-    found = metrics(MATRIX)
-    table = confusion_table(run_data(found, [[9, 1, 0, 0], [0, 1234, 0, 0], [0, 0, 3, 0], [0, 0, 0, 4]]))
-    assert table is not None
-    assert table.rows[1] == ["1", "0", "1,234", "0", "0"]
-    assert confusion_table(run_data(found)) is None
-
-
 def test_seeds_end_in_mean_and_standard_deviation() -> None:
     runs = [run_data(metrics(MATRIX, seed=1, acc=76.0)), run_data(metrics(MATRIX, seed=0, acc=74.0))]
     table = seeds_table(runs)
@@ -106,12 +94,6 @@ def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     ]
     assert "expected to remember only the last task" in table.notes[1]
     assert len(comparison_table(_comparison(row())).notes) == 1
-
-
-def test_plain_numbers_of_a_comparison_can_be_read_back() -> None:
-    lines = list(csv.DictReader(io.StringIO(comparison_values(_comparison(row(relative_time=None))).to_csv())))
-    assert [(line["method"], float(line["acc"]), float(line["acc_std"])) for line in lines] == [("naive", 50.0, 0.0)]
-    assert lines[0]["relative_time"] == ""
 
 
 def _comparison(*rows: Any) -> ComparisonData:

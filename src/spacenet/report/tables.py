@@ -1,7 +1,6 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from spacenet.report.table import Table as Table
@@ -45,9 +44,6 @@ REGULARIZATION_NOTE = (
 )
 
 
-# Runs
-
-
 def run_tables(data: "RunData") -> list[Table]:
     """The accuracy matrix, the layers of the network if there is one, and the summary; empty if no task was learned."""
     if not data.metrics["tasks_learned"]:
@@ -76,10 +72,8 @@ def layers_table(data: "RunData") -> Table:
 
 def summary_table(data: "RunData") -> Table:
     """The metrics of one run."""
-    metrics = data.metrics
-    stored = (
-        f"with {plural(metrics['images_kept'], 'stored sample')}" if metrics["images_kept"] else "no stored samples"
-    )
+    metrics, images = data.metrics, data.metrics["images_kept"]
+    stored = f"with {plural(images, 'stored sample')}" if images else "no stored samples"
     rows = [
         ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
         ["BWT", f"{metrics['bwt']:+z.2f}", "mean change of earlier tasks since they were learned"],
@@ -93,15 +87,6 @@ def summary_table(data: "RunData") -> Table:
     return Table(f"{metrics['method']} on {metrics['stream']}, seed {metrics['seed']}", [], rows, "lrl")
 
 
-def confusion_table(data: "RunData") -> Table | None:
-    """How many test samples of each class were predicted as each class; None if the run did not record it."""
-    counts, labels = data.analysis.confusion, [label for task in data.labels for label in task]
-    if counts is None or len(counts) != len(labels):
-        return None
-    rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts.tolist(), strict=True)]
-    return Table("Test samples by true class (row) and predicted class (column)", ["class", *labels], rows)
-
-
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
     keys = {"ACC %": "acc", "BWT": "bwt", "task-IL ACC %": "task_il_acc", "seconds": "seconds"}
@@ -113,9 +98,6 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     first = found[0]
     title = f"{first['method']} on {first['stream']}, {plural(len(runs), 'seed')} ({first['evaluated_on']})"
     return Table(title, ["seed", *keys], rows)
-
-
-# Comparisons
 
 
 def comparison_table(data: "ComparisonData") -> Table:
@@ -132,18 +114,6 @@ def comparison_table(data: "ComparisonData") -> Table:
     return Table(title, list(COMPARISON_COLUMNS), rows, "ll", notes)
 
 
-def comparison_values(data: "ComparisonData") -> Table:
-    """The same as plain numbers, for CSV: every field of the rows, means and standard deviations apart."""
-    lines: list[dict[str, Any]] = []
-    for row in data.rows:
-        line: dict[str, Any] = {}
-        for name, value in asdict(row).items():
-            line |= {name: value["mean"], f"{name}_std": value["std"]} if isinstance(value, dict) else {name: value}
-        lines.append(line)
-    rows = [["" if value is None else str(value) for value in line.values()] for line in lines]
-    return Table(data.stream, list(lines[0]) if lines else [], rows, "ll")
-
-
 def sweep_table(trials: "Sequence[Trial]") -> Table:
     """The best trials of a search, the best first."""
     scored = sorted((trial for trial in trials if trial.score is not None), key=lambda trial: -(trial.score or 0.0))
@@ -157,13 +127,10 @@ def seeds_text(seeds: Sequence[int]) -> str:
     return f"seed {seeds[0]}" if len(seeds) == 1 else plural(len(seeds), "seed")
 
 
-# Data sets and models
-
-
 def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
     """The data sets that are known by name, and where they are."""
     rows = [
-        [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", _shape_text(each.shape), each.status]
+        [each.name, str(each.classes), f"{each.train:,}", f"{each.test:,}", "×".join(map(str, each.shape)), each.status]
         for each in listings
     ]
     return Table("Data sets", ["name", "classes", "train", "test", "shape", "where"], rows, "lrrrrl")
@@ -171,8 +138,10 @@ def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
 
 def inspection_tables(found: "Inspection") -> list[Table]:
     """Everything about a model: what it is, its layers, its tasks, its sizes, and what was measured."""
+    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in found.tasks]
+    tasks = Table("Tasks", ["task", "classes", "units reserved", "connections"], rows, "ll")
     measured = [_measured_table(found)] if found.measured else []
-    return [_model_table(found), _space_table(found), _tasks_table(found), _sizes_table(found), *measured]
+    return [_model_table(found), _space_table(found), tasks, _sizes_table(found), *measured]
 
 
 def learned_table(summary: Mapping[str, Any]) -> Table:
@@ -220,7 +189,7 @@ def class_memory_text(memory: "ClassMemory") -> str:
 
 
 def _model_table(found: "Inspection") -> Table:
-    shape, hidden = _shape_text(found.input_shape), " ".join(map(str, found.hidden))
+    shape, hidden = "×".join(map(str, found.input_shape)), " ".join(map(str, found.hidden))
     rows = [
         ["method", f"{found.method}, seed {found.seed}"],
         ["network", f"{found.net}, hidden layers of {hidden}"],
@@ -242,12 +211,6 @@ def _space_table(found: "Inspection") -> Table:
     rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
     notes = ["Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."]
     return Table("Layers", columns, rows, notes=notes)
-
-
-def _tasks_table(found: "Inspection") -> Table:
-    tasks, columns = found.tasks, ["task", "classes", "units reserved", "connections"]
-    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in tasks]
-    return Table("Tasks", columns, rows, "ll")
 
 
 def _sizes_table(found: "Inspection") -> Table:
@@ -279,7 +242,3 @@ def _training_text(settings: Mapping[str, Any]) -> str:
     parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
-
-
-def _shape_text(shape: Sequence[int]) -> str:
-    return "×".join(map(str, shape))

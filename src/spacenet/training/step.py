@@ -51,7 +51,7 @@ class Step:
         x = self.data.x.index_select(0, rows) if self.augment is None else self.augment(rows)
         if self.channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
-        batch = Batch.with_inputs(x, self.data, rows)
+        batch = Batch(x, self.data.y.index_select(0, rows), rows)
         with self.autocast:
             return batch, self.method.forward(batch)
 

@@ -44,11 +44,11 @@ def test_its_sections_and_their_data(tmp_path: Path) -> None:
     page = run_page([run])
     titles = [section.title for section in page.sections if not section.empty]
     assert titles == ["Accuracy", "Confusion", "Network capacity", "How to reproduce it"]
-    assert [[figure.plot.name for figure in section.figures] for section in page.sections[:2]] == [
+    assert [[plot.name for plot in section.plots] for section in page.sections[:2]] == [
         ["accuracy-matrix", "accuracy-history"],
         ["task-confusion", "class-confusion"],
     ]
-    tables = {figure.plot.name: figure.table for section in page.sections for figure in section.figures if figure.table}
+    tables = {plot.name: plot.table for plot in page.plots if plot.table}
     assert tables["accuracy-matrix"].rows[-1][1] == "70.0"
     assert run.analysis.confusion is not None
     assert tables["class-confusion"].rows[2][3] == str(int(run.analysis.confusion[2, 2]))
@@ -59,9 +59,10 @@ def test_its_sections_and_their_data(tmp_path: Path) -> None:
 
 def test_wide_tables_are_left_out() -> None:
     many = run_data(metrics([[50.0] * 20] * 20), [[1] * 40] * 40)
-    figures = [figure for section in run_page([many]).sections for figure in section.figures]
-    assert {figure.plot.name for figure in figures} >= {"accuracy-matrix", "class-confusion"}
-    assert not [figure for figure in figures if figure.table]
+    page = run_page([many])
+    assert {plot.name for plot in page.plots} >= {"accuracy-matrix", "class-confusion"}
+    assert "<summary>Data</summary>" not in page.to_html()
+    assert "<summary>Data</summary>" in run_page([run_data()]).to_html()
 
 
 def test_several_seeds_are_shown_with_their_standard_deviation(tmp_path: Path) -> None:
@@ -75,7 +76,7 @@ def test_several_seeds_are_shown_with_their_standard_deviation(tmp_path: Path) -
     assert [line[0] for line in page.sections[0].tables[0].rows] == ["3", "4", "mean ± std"]
     assert page.sections[0].notes == ["The plots show seed 3."]
     assert page.notices == ["Left out: spacenet seed 5: out of memory"]
-    assert page.sections[-1].commands[0].line == "spacenet run split-mnist --method spacenet --seed 3 --seeds 2"
+    assert page.sections[-1].commands[0][1] == "spacenet run split-mnist --method spacenet --seed 3 --seeds 2"
     assert page.footer == f"Made by spacenet 0.1.0 from the runs in {tmp_path}."
 
 
@@ -120,9 +121,9 @@ def test_class_statistics_have_a_section() -> None:
     section = next(section for section in page.sections if section.title == "Class statistics")
     assert section.notes[0].startswith("Besides the network, the method keeps 2 Gaussians × 3 directions on 8 inputs")
     assert "hold out validation data" in section.notes[1]
-    (figure,) = section.figures
-    assert figure.table is not None
-    assert figure.table.rows[-1] == ["3", "75", "79.00"]
+    (plot,) = section.plots
+    assert plot.table is not None
+    assert plot.table.rows[-1] == ["3", "75", "79.00"]
     many = replace(run, analysis=replace(run.analysis, confusion=torch.full((6, 6), 1_000)))
     notes = [note for section in run_page([many]).sections for note in section.notes]
     assert [note for note in notes if "At most 2,000 samples of each task" in note]
@@ -141,7 +142,7 @@ def test_the_results_of_a_comparison(comparison: ComparisonData) -> None:
     assert len(page.plots) == 5
     assert page.notices == ["Left out: ewc seed 5: diverged"]
     made = page.sections[-1]
-    lines = made.commands[0].line.splitlines()
+    lines = made.commands[0][1].splitlines()
     assert lines[0] == "spacenet run split-mnist --method naive --seeds 2"
     assert len(lines) == len(METHODS) == len(made.files)
     assert len(made.tables[0].rows) == 1  # all were made in the same way
@@ -150,7 +151,7 @@ def test_the_results_of_a_comparison(comparison: ComparisonData) -> None:
 def test_data_given_in_python_has_no_command_line(comparison: ComparisonData) -> None:
     run = run_data()
     own = replace(run, config=replace(run.config, stream=replace(run.config.stream, name="custom")))
-    assert [command.line for command in run_page([own]).sections[-1].commands] == ["spacenet run --config config.toml"]
+    assert [line for _, line in run_page([own]).sections[-1].commands] == ["spacenet run --config config.toml"]
     runs = {"spacenet": [own]}
     assert not comparison_page(replace(comparison, runs=runs, rows=comparison.rows[3:4])).sections[-1].commands
 

@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 
 from spacenet.experiments.comparison import ComparisonData
-from spacenet.report.plots.by_task import by_task_data, by_task_plot
+from spacenet.report.plots.by_task import by_task_plot, last_accuracies
 from spacenet.report.plots.collect import comparison_plots
 from spacenet.report.plots.methods import (
-    acc_data,
-    memory_data,
-    parameters_data,
+    acc_plot,
+    parameters_plot,
     rank_methods,
-    ranking_plot,
     strategy_markers,
-    time_data,
+    trade_off,
     trade_off_plot,
 )
 from spacenet.utils.text import MeanStd
@@ -47,45 +45,42 @@ def test_bounds_and_old_data_stand_apart(comparison: ComparisonData) -> None:
 
 
 def test_memory_is_what_the_runs_kept(comparison: ComparisonData) -> None:
-    data = memory_data(comparison)
-    assert [point.method for point in data.points] == ["joint", "er", "spacenet", "packnet", "naive"]
-    assert {point.method: point.cost.mean for point in data.points}["spacenet"] == 2048
-    assert data.points[2].acc.std == pytest.approx(statistics.stdev([75, 79]))
-    plot = trade_off_plot(data)
-    assert plot is not None
-    assert plot.title == (
+    data = trade_off(comparison, "memory")
+    assert [row.method for row in data.rows] == ["joint", "er", "spacenet", "packnet", "naive"]
+    assert data.costs[2].mean == 2048
+    assert data.rows[2].acc.std == pytest.approx(statistics.stdev([75, 79]))
+    assert trade_off_plot(comparison, "memory").title == (
         "spacenet reaches 77 % with 2.0 KiB; the next without stored samples is packnet with 55 % and 4.9 KiB; "
         "with stored samples er reaches 96 % with 8.8 KiB"
     )
 
 
 def test_time_is_relative_to_naive_if_it_is_there(comparison: ComparisonData) -> None:
-    times = {point.method: point.cost.mean for point in time_data(comparison).points}
+    data = trade_off(comparison, "time")
+    times = {row.method: cost.mean for row, cost in zip(data.rows, data.costs, strict=True)}
     assert times == pytest.approx({"naive": 1, "spacenet": 2, "packnet": 1, "er": 1, "joint": 3})
-    alone = time_data(comparison_data(run("spacenet", [80.0], seconds=6.0), run("er", [90.0], seconds=3.0)))
+    two = comparison_data(run("spacenet", [80.0], seconds=6.0), run("er", [90.0], seconds=3.0))
+    alone = trade_off(two, "time")
     assert not alone.relative
-    assert not alone.several
-    assert [point.cost.mean for point in alone.points] == [3, 6]
+    assert [cost.mean for cost in alone.costs] == [3, 6]
 
 
 def test_methods_are_ranked(comparison: ComparisonData) -> None:
-    acc, size = acc_data(comparison), parameters_data(comparison)
-    assert [(bar.method, bar.value) for bar in acc.bars[:3]] == [("joint", 99), ("er", 96), ("spacenet", 77)]
-    assert [bar.std is None for bar in acc.bars] == [True, True, False, True, False]  # naive is the last
-    assert size.bars[0].method == "spacenet"
-    titles = [plot.title for plot in map(ranking_plot, (acc, size)) if plot]
-    assert titles[0].startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
-    assert titles[1] == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
+    plot = acc_plot(comparison)
+    assert plot.title.startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
+    assert "joint 99.0 %; er 96.0 %; spacenet 77.0 ± 2.8 %; packnet 55.0 %; naive 48.0 ± 1.4 %." in plot.text
+    title = parameters_plot(comparison).title
+    assert title == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
 
 
 def test_tasks_by_method(comparison: ComparisonData) -> None:
-    data = by_task_data(comparison)
-    assert data.methods == ("joint", "er", "spacenet", "packnet", "naive")
-    np.testing.assert_allclose(data.accuracy[2], [82, 72])
+    data = last_accuracies(comparison)
+    assert data.methods == ["joint", "er", "spacenet", "packnet", "naive"]
+    np.testing.assert_allclose(data.means[2], [82, 72])
     assert data.over_seeds is not None
     np.testing.assert_allclose(data.over_seeds[2], [statistics.stdev([80, 84]), statistics.stdev([70, 74])])
     np.testing.assert_allclose(data.over_tasks[2], statistics.stdev([82, 72]))
-    plot = by_task_plot(data)
+    plot = by_task_plot(comparison)
     assert plot is not None
     assert plot.title == (
         "After the last task, spacenet has at least 72 % on every task, er (with stored samples) at least 95 %; "
@@ -102,11 +97,10 @@ def test_many_methods_become_a_heat_map(count: int, tasks: int, bars: bool) -> N
         for number, each in enumerate(runs)
     ]
     comparison = ComparisonData("mine", "test set", {each["method"]: [run_data(each)] for each in runs}, rows)
-    data = by_task_data(comparison)
-    assert data.as_bars is bars
-    assert data.over_seeds is None
+    assert last_accuracies(comparison).over_seeds is None
     plots = comparison_plots(comparison)
     assert len(plots) == 5
+    assert plots[2].text.startswith("Bar chart" if bars else "Heat map")
     for plot in plots:
         assert len(plot.svg()) < 150_000
 

@@ -11,23 +11,15 @@ from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_r
 from spacenet.model.file import to_bytes
 from spacenet.report import tables
 from spacenet.report.page.cli_command import run_command
-from spacenet.report.page.page import Command, Figure, Metric, Page, Section
+from spacenet.report.page.page import Metric, Page, Section
 from spacenet.report.plots import collect
-from spacenet.report.plots.plot import Plot
+from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.table import Table
 from spacenet.utils.files import save_bytes
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
 
 PAGE = "report.html"
-MAX_COLUMNS = 12  # wider tables are left out
-WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}
-"""Of these sections, the settings that matter to a method without a network."""
-TABLES: dict[str, Callable[[RunData], Table | None]] = {
-    "accuracy-matrix": tables.matrix_table,
-    "class-confusion": tables.confusion_table,
-    "capacity-map": tables.layers_table,
-}
-"""The data of plots."""
+WITHOUT_NETWORK = {"net": (), "training": ("device", "threads")}  # the settings that matter to a method without one
 NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
@@ -40,18 +32,19 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
     runs = [run for run in runs if run.metrics["tasks_learned"]]
     if not runs:
         raise RunError("no task was learned, there is nothing to report")
-    first, seeds = runs[0], [run.config.model.seed for run in runs]
+    first, seeds = runs[0], [run.seed for run in runs]
     summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
     sections = [
-        Section("Accuracy", summary, notes, _figures(first, collect.accuracy_plots(first))),
-        Section("Confusion", figures=_figures(first, collect.confusion_plots(first))),
+        Section("Accuracy", summary, notes, collect.accuracy_plots(first)),
+        Section("Confusion", plots=collect.confusion_plots(first)),
         _class_statistics_section(first),
-        Section("Network capacity", figures=_figures(first, collect.capacity_plots(first, beside))),
+        Section("Network capacity", plots=collect.capacity_plots(first, beside)),
         _reproduce_section(runs),
     ]
-    title = f"{first.config.model.method} on {first.config.stream.name}, {tables.seeds_text(seeds)}"
-    where = "" if first.folder is None else f" from the run in {first.folder}"
-    where = f" from the runs in {first.folder.parent}" if first.folder and runs[1:] else where
+    title = f"{first.method} on {first.stream}, {tables.seeds_text(seeds)}"
+    where = ""
+    if first.folder is not None:
+        where = f" from the runs in {first.folder.parent}" if runs[1:] else f" from the run in {first.folder}"
     how = f"with the network {first.config.model.net.name}" if first.metrics["layers"] else "without a network"
     size = f"{plural(sum(map(len, first.labels)), 'class', 'es')} in {plural(len(first.labels), 'task')}"
     lead = f"{size}, learned in sequence {how}. {NOT_GIVEN}"
@@ -68,12 +61,11 @@ def comparison_page(data: ComparisonData) -> Page:
     )
     sections = [
         Section("Results", [tables.comparison_table(data)]),
-        Section("Plots", figures=[Figure(plot) for plot in collect.comparison_plots(data)]),
+        Section("Plots", plots=collect.comparison_plots(data)),
         _reproduce_comparison_section(data),
     ]
-    notices = [f"Left out: {failure}" for failure in data.failures]
     footer = _footer(next(iter(data.runs.values())))
-    return Page(f"{data.stream}: {methods}", lead, sections, notices, footer=footer)
+    return Page(f"{data.stream}: {methods}", lead, sections, _notices([], data.failures), footer=footer)
 
 
 def page_from_folders(folders: Sequence[Path], beside: Path | None = None) -> Page:
@@ -116,36 +108,29 @@ def save_figures(page: Page, folder: Path) -> list[Path]:
 
 def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
     """The numbers at the top: of one run, or mean ± standard deviation."""
-    metrics, memory = [run.metrics for run in runs], runs[0].analysis.class_memory
-
-    def column(key: str) -> list[float]:
-        return [float(each[key]) for each in metrics]
-
-    sizes = [size for run in runs if (size := _model_bytes(run)) is not None]
+    metrics, memory = [run.metrics | {"model_bytes": _model_bytes(run)} for run in runs], runs[0].analysis.class_memory
     stored = plural(max(each["images_kept"] for each in metrics), "stored sample")
     per_class = f" and {memory.floats:,} values per class" if memory else ""
     changed = "percentage points by which earlier tasks changed since they were learned"
     time = f"for training and evaluation{' per seed' if len(runs) > 1 else ''}"
-    percent, signed = "{:.1f}".format, "{:+z.1f}".format
-    rows: list[tuple[str, str, Sequence[float], Callable[[float], str], str]] = [
-        ("ACC", f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}", column("acc"), percent, " %"),
-        ("Task-incremental ACC", "if only the task's own classes compete", column("task_il_acc"), percent, " %"),
-        ("BWT", changed, column("bwt"), signed, ""),
-        ("Forgetting", "percentage points that earlier tasks lost from their best", column("forgetting"), percent, ""),
-        ("Connections", "in the whole network", column("connections"), "{:,.0f}".format, ""),
-        ("Model file", "size of the file", sizes, format_bytes, ""),
-        ("Memory", f"kept between tasks, with {stored}{per_class}", column("bytes_kept"), format_bytes, ""),
-        ("Time", time, column("seconds"), format_seconds, ""),
+    percent, points = "{:.1f} %".format, "{:.1f}".format
+    rows: list[tuple[str, str, Callable[[float], str], str]] = [
+        ("ACC", "acc", percent, f"mean accuracy over all tasks, {metrics[0]['evaluated_on']}"),
+        ("Task-incremental ACC", "task_il_acc", percent, "if only the task's own classes compete"),
+        ("BWT", "bwt", "{:+z.1f}".format, changed),
+        ("Forgetting", "forgetting", points, "percentage points that earlier tasks lost from their best"),
+        ("Connections", "connections", "{:,.0f}".format, "in the whole network"),
+        ("Model file", "model_bytes", format_bytes, "size of the file"),
+        ("Memory", "bytes_kept", format_bytes, f"kept between tasks, with {stored}{per_class}"),
+        ("Time", "seconds", format_seconds, time),
     ]
-    without = set() if metrics[0]["layers"] else {"Connections"}
-    without |= set() if len(sizes) == len(runs) else {"Model file"}
-    return [_metric(*row) for row in rows if row[0] not in without]
-
-
-def _metric(name: str, meaning: str, values: Sequence[float], form: Callable[[float], str], unit: str) -> Metric:
-    figure = MeanStd.of(values)
-    value = form(figure.mean).replace("-", "−") + unit
-    return Metric(name, value, meaning, form(figure.std).lstrip("+") if figure.std else "")
+    found = []
+    for name, key, form, meaning in rows:
+        if all(each[key] is not None for each in metrics) and (key != "connections" or metrics[0]["layers"]):
+            figure = MeanStd.of([float(each[key]) for each in metrics])
+            std = form(figure.std).strip("+ %") if figure.std else ""
+            found.append(Metric(name, form(figure.mean).replace("-", "−"), meaning, std))
+    return found
 
 
 def _model_bytes(run: RunData) -> int | None:
@@ -158,7 +143,7 @@ def _model_bytes(run: RunData) -> int | None:
 def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
     found = []
     for run in runs:
-        seed = f"Seed {run.config.model.seed}: " if len(runs) > 1 else ""
+        seed = f"Seed {run.seed}: " if len(runs) > 1 else ""
         if run.metrics["stopped"]:
             done = f"{run.metrics['tasks_learned']} of {plural(len(run.metrics['matrix'][0]), 'task')}"
             found.append(f"{seed}Stopped early, after {done}: {run.metrics['stopped']}")
@@ -168,35 +153,31 @@ def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
 
 def _class_statistics_section(run: RunData) -> Section:
     """What is kept of each class, and how the accuracy depends on it."""
-    memory, points = run.analysis.class_memory, run.analysis.truncated
+    memory, confusion = run.analysis.class_memory, run.analysis.confusion
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
-    notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(run)
-    if plots and not run.config.stream.validation:
+    notes, plot = [f"{besides} {tables.class_memory_text(memory)}."], class_memory_plot(run)
+    if plot and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
-    confusion = run.analysis.confusion
-    if plots and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
+    if plot and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
         notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task were used for the curve.")
-    rows = [[f"{point.directions}", f"{point.floats:,}", f"{point.acc:.2f}"] for point in points]
-    table = Table("ACC with fewer directions", ["directions", "values per class", "ACC %"], rows)
-    return Section("Class statistics", notes=notes, figures=[Figure(plot, table) for plot in plots])
+    return Section("Class statistics", notes=notes, plots=[plot] if plot else [])
 
 
 def _reproduce_section(runs: Sequence[RunData]) -> Section:
-    first = runs[0]
-    config, metrics = first.config, first.metrics
+    first, metrics = runs[0], runs[0].metrics
     made_with = [
-        ["seeds" if runs[1:] else "seed", ", ".join(str(run.config.model.seed) for run in runs)],
+        ["seeds" if runs[1:] else "seed", ", ".join(str(run.seed) for run in runs)],
         ["hardware", metrics["hardware"]],
         *([name, version] for name, version in metrics["versions"].items()),
     ]
-    line = run_command(config, len(runs))
-    commands = [Command("Repeat the run:", line)] if line else []
-    commands.append(Command("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
+    line = run_command(first.config, len(runs))
+    commands = [("Repeat the run:", line)] if line else []
+    commands.append(("Or from its settings file, shown below:", f"spacenet run --config {CONFIG}"))
     settings = Table("Settings", ["setting", "section", "value"], _settings(first), "lll")
     shown = [Table("Made with", [], made_with, "ll"), settings]
-    return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, config.to_toml())])
+    return Section("How to reproduce it", shown, commands=commands, files=[(CONFIG, first.config.to_toml())])
 
 
 def _reproduce_comparison_section(data: ComparisonData) -> Section:
@@ -208,11 +189,11 @@ def _reproduce_comparison_section(data: ComparisonData) -> Section:
         lines += [line] if line else []
         files.append((f"{CONFIG} of {method}", first.config.to_toml()))
         versions = ", ".join(f"{name} {version}" for name, version in first.metrics["versions"].items())
-        seeds = ", ".join(str(run.config.model.seed) for run in runs)
+        seeds = ", ".join(str(run.seed) for run in runs)
         groups.setdefault((seeds, first.metrics["hardware"], versions), []).append(method)
     rows = [[", ".join(methods), *how] for how, methods in groups.items()]
     made_with = Table("Made with", ["methods", "seeds", "hardware", "versions"], rows, "llll")
-    commands = [Command("Repeat the runs, one line per method:", "\n".join(lines))] if lines else []
+    commands = [("Repeat the runs, one line per method:", "\n".join(lines))] if lines else []
     return Section("How to reproduce it", [made_with], commands=commands, files=files)
 
 
@@ -233,13 +214,6 @@ def _setting_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _figures(run: RunData, plots: Sequence[Plot]) -> list[Figure]:
-    """The plots with their data, unless that is too wide a table."""
-    data = [TABLES[plot.name](run) if plot.name in TABLES else None for plot in plots]
-    small = [table if table and table.rows and len(table.columns) <= MAX_COLUMNS + 1 else None for table in data]
-    return [Figure(plot, table) for plot, table in zip(plots, small, strict=True)]
 
 
 def _footer(runs: Sequence[RunData], where: str = "") -> str:

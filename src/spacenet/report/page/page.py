@@ -12,10 +12,9 @@ from spacenet.report.plots.plot import Plot, svg_width
 from spacenet.report.table import Table
 from spacenet.utils.extras import require_extra
 
-PIXELS_PER_POINT = 1.5
-"""The size of plots: their text is then a little smaller than the page's."""
-MIN_WIDTH = 560
-"""Pixels to which a wide plot may shrink; below that it scrolls in its box."""
+PIXELS_PER_POINT = 1.5  # the size of plots: their text is then a little smaller than the page's
+MIN_WIDTH = 560  # pixels to which a wide plot may shrink; below that it scrolls in its box
+MAX_COLUMNS = 13  # of the data of a plot; wider tables are left out
 
 
 @dataclass(frozen=True)
@@ -29,35 +28,19 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A plot, and its data as a table if that is small enough."""
-
-    plot: Plot
-    table: Table | None = None
-
-
-@dataclass(frozen=True)
-class Command:
-    """A command line, and what it is for."""
-
-    purpose: str
-    line: str
-
-
-@dataclass(frozen=True)
 class Section:
     """A part of the page under its own heading. Empty sections are not shown."""
 
     title: str
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
-    figures: Sequence[Figure] = ()
-    commands: Sequence[Command] = ()
+    plots: Sequence[Plot] = ()
+    commands: Sequence[tuple[str, str]] = ()  # what a command line is for, and the line
     files: Sequence[tuple[str, str]] = ()  # name and content of files; they are collapsed
 
     @property
     def empty(self) -> bool:
-        return not any((self.tables, self.notes, self.figures, self.commands, self.files))
+        return not any((self.tables, self.notes, self.plots, self.commands, self.files))
 
 
 @dataclass(frozen=True)
@@ -73,7 +56,7 @@ class Page:
 
     @property
     def plots(self) -> list[Plot]:
-        return [figure.plot for section in self.sections for figure in section.figures]
+        return [plot for section in self.sections for plot in section.plots]
 
     def to_html(self) -> str:
         """The page as one HTML text."""
@@ -81,18 +64,17 @@ class Page:
         environment = jinja.Environment(
             autoescape=True, undefined=jinja.StrictUndefined, trim_blocks=True, lstrip_blocks=True
         )
-        environment.globals["render"] = _render
         sections = [section for section in self.sections if not section.empty]
         template = environment.from_string(_resource("page.html.j2"))
-        text: str = template.render(page=self, sections=sections, css=_resource("page.css"))
-        return text
+        return str(template.render(page=self, sections=sections, css=_resource("page.css"), render=_render))
 
 
 def _render(plot: Plot) -> dict[str, Any]:
-    """For the template: the SVG, its width in pixels, and its smallest width."""
+    """For the template: the SVG, its width in pixels, its smallest width, and the table of the data if it has room."""
     svg = plot.inline_svg()
     width = round(svg_width(svg) * PIXELS_PER_POINT)
-    return {"svg": svg, "width": width, "min_width": min(width, MIN_WIDTH)}
+    table = plot.table if plot.table and len(plot.table.columns) <= MAX_COLUMNS else None
+    return {"svg": svg, "width": width, "min_width": min(width, MIN_WIDTH), "table": table}
 
 
 def _resource(name: str) -> str:

@@ -1,14 +1,16 @@
 """The capacity map: which task has reserved each hidden unit, and how many are left."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from spacenet.experiments.run import RunData
+from spacenet.model.model import Model
 from spacenet.report.plots.drawing import CENTERED, abbreviate, paint, text_color
 from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Axes, Figure, Plot, new_axes, task_colors
-from spacenet.report.tables import capacity_text
+from spacenet.report.tables import capacity_text, layers_table
 from spacenet.space.ledger import FREE
 from spacenet.utils.text import plural
 
@@ -24,7 +26,7 @@ class LayerAreas:
 
     name: str
     units: int
-    reserved: tuple[int, ...]  # by each task, for good
+    reserved: Sequence[int]  # by each task, for good
     shared: int  # in use, but not reserved: later tasks may use them too
     unused: int
 
@@ -35,38 +37,32 @@ class LayerAreas:
         return [area for area in (*tasks, ("shared", self.shared), ("unused", self.unused)) if area[1]]
 
 
-@dataclass(frozen=True)
-class CapacityData:
-    """How each hidden layer is divided, and how many more tasks like the last one fit (None: it needs all old data)."""
+def layer_areas(model: Model) -> list[LayerAreas]:
+    """The hidden layers, counted in the model's ledger."""
+    ledger, layers = model.method.ledger, []
+    for layer in ledger.blueprint.hidden:
+        state, used = ledger.state[layer.name], ledger.used(layer.name)
+        reserved = [int((state == task).sum()) for task in range(len(model.tasks))]
+        shared, unused = (int(part.sum()) for part in ((state == FREE) & used, (state == FREE) & ~used))
+        layers.append(LayerAreas(layer.name, len(state), reserved, shared, unused))
+    return layers
 
-    layers: tuple[LayerAreas, ...]
-    tasks_left: int | None
 
-
-def capacity_data(run: RunData) -> CapacityData | None:
-    """Counted in the model's ledger; None without a model."""
+def capacity_plot(run: RunData) -> Plot | None:
+    """A strip for each layer, its units sorted by task; None without a model."""
     if run.model is None:
         return None
-    method, layers = run.model.method, []
-    for layer in method.blueprint.hidden:
-        state, used = method.ledger.state[layer.name], method.ledger.used(layer.name)
-        free = state == FREE
-        reserved = tuple(state[~free].long().bincount(minlength=len(run.model.tasks)).tolist())
-        shared = int((free & used).sum())
-        layers.append(LayerAreas(layer.name, len(state), reserved, shared, int(free.sum()) - shared))
-    return CapacityData(tuple(layers), None if method.needs_old_data else run.model.space_left())
-
-
-def capacity_plot(data: CapacityData) -> Plot:
-    """A strip for each layer, its units sorted by task."""
-    parts = (f"{layer.name}: {abbreviate([f'{name} {count}' for name, count in layer.areas])}" for layer in data.layers)
+    layers, tasks_left = layer_areas(run.model), None if run.model.method.needs_old_data else run.model.space_left()
+    parts = (f"{layer.name}: {abbreviate([f'{name} {count}' for name, count in layer.areas])}" for layer in layers)
     text = f"Map of the units of each hidden layer by the task that reserved them. {'; '.join(parts)}."
-    return Plot("capacity-map", _title(data), text, lambda: _draw(data))
+    title = capacity_title(layers, tasks_left)
+    return Plot("capacity-map", title, text, lambda: draw_capacity(layers), layers_table(run))
 
 
-def _title(data: CapacityData) -> str:
-    tasks = len(data.layers[0].reserved)
-    found = {(sum(layer.reserved), layer.units) for layer in data.layers}
+def capacity_title(layers: Sequence[LayerAreas], tasks_left: int | None) -> str:
+    """How much is reserved, and how many more tasks like the last one fit (None: the method needs all old data)."""
+    tasks = len(layers[0].reserved)
+    found = {(sum(layer.reserved), layer.units) for layer in layers}
     if len(found) == 1:
         [(reserved, units)] = found
         what = f"{reserved:,} of {units:,} units"
@@ -74,28 +70,28 @@ def _title(data: CapacityData) -> str:
         shares = [round(100 * reserved / units) for reserved, units in found]
         low = f"{min(shares)} to " if min(shares) < max(shares) else ""
         what = f"{low}{max(shares)} % of the units"
-    where = "in each layer" if len(data.layers) > 1 else f"of {data.layers[0].name}"
-    left = "" if data.tasks_left is None else f"; {capacity_text(data.tasks_left)}"
+    where = "in each layer" if len(layers) > 1 else f"of {layers[0].name}"
+    left = "" if tasks_left is None else f"; {capacity_text(tasks_left)}"
     return f"{plural(tasks, 'task')} {'reserves' if tasks == 1 else 'reserve'} {what} {where}{left}"
 
 
-def _draw(data: CapacityData) -> Figure:
-    cells, count = len(data.layers) <= MAX_WITH_CELLS, len(data.layers)
+def draw_capacity(layers: Sequence[LayerAreas]) -> Figure:
+    cells, count = len(layers) <= MAX_WITH_CELLS, len(layers)
     tall, pitch = (STRIP, STRIP + BETWEEN) if cells else (BAR, 1.3 * BAR)
     figure, axes = new_axes(pitch * count + 0.65)
     middles = [number * pitch + tall / 2 for number in range(count)]
-    for layer, middle in zip(data.layers, middles, strict=True):
+    for layer, middle in zip(layers, middles, strict=True):
         _strip(axes, layer, _rows(layer.units) if cells else 1, middle - tall / 2, tall)
-        _labels(axes, layer, middle, two_lines=cells, tasks=cells or layer is data.layers[0])
+        _labels(axes, layer, middle, two_lines=cells, tasks=cells or layer is layers[0])
     axes.set(xlim=(0, 1), ylim=(pitch * (count - 1) + tall, 0), xticks=[])
     units = "\n{:,} units" if cells else " ({:,})"
-    axes.set_yticks(middles, [layer.name + units.format(layer.units) for layer in data.layers])
+    axes.set_yticks(middles, [layer.name + units.format(layer.units) for layer in layers])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel(f"units sorted by task; {'each cell is a unit' if cells else 'number of units in parentheses'}")
-    if any(layer.shared for layer in data.layers):
+    if any(layer.shared for layer in layers):
         axes.bar(0, 0, color=MUTED, label="shared: in use, and open to later tasks")
-    if any(layer.unused for layer in data.layers):
+    if any(layer.unused for layer in layers):
         axes.bar(0, 0, color=LINE, label="unused")
     if axes.get_legend_handles_labels()[0]:
         figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=1, handleheight=1, columnspacing=2)

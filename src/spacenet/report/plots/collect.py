@@ -2,65 +2,50 @@
 
 from spacenet.experiments.comparison import ComparisonData
 from spacenet.experiments.run import RunData
-from spacenet.report.plots import (
-    accuracy,
-    activations,
-    by_task,
-    capacity,
-    class_memory,
-    compaction,
-    connections,
-    inputs,
-    methods,
-)
+from spacenet.report.plots.accuracy import class_confusion_plot, history_plot, matrix_plot, task_confusion_plot
+from spacenet.report.plots.activations import activations_plot
+from spacenet.report.plots.by_task import by_task_plot
+from spacenet.report.plots.capacity import capacity_plot
+from spacenet.report.plots.class_memory import class_memory_plot
+from spacenet.report.plots.compaction import compaction_plot
+from spacenet.report.plots.connections import connections_plot, rewiring_plot
+from spacenet.report.plots.inputs import inputs_plot
+from spacenet.report.plots.methods import acc_plot, parameters_plot, trade_off_plot
 from spacenet.report.plots.plot import Plot
 
 
 def run_plots(run: RunData, beside: RunData | None = None) -> list[Plot]:
     """All plots of a run. `beside` is another run to compare its inputs with, a static-sparse one say."""
-    return [*accuracy_plots(run), *confusion_plots(run), *class_memory_plots(run), *capacity_plots(run, beside)]
+    class_memory = _existing(class_memory_plot(run))
+    return [*accuracy_plots(run), *confusion_plots(run), *class_memory, *capacity_plots(run, beside)]
 
 
 def accuracy_plots(run: RunData) -> list[Plot]:
     """How accurate the run was on each task, and what it forgot."""
-    matrix = accuracy.matrix_data(run)
-    return _existing(accuracy.matrix_plot(matrix), accuracy.history_plot(matrix))
+    return _existing(matrix_plot(run), history_plot(run))
 
 
 def confusion_plots(run: RunData) -> list[Plot]:
     """Which tasks and classes are confused in the end."""
-    return _existing(
-        accuracy.task_confusion_plot(tasks) if (tasks := accuracy.task_confusion_data(run)) else None,
-        accuracy.class_confusion_plot(classes) if (classes := accuracy.class_confusion_data(run)) else None,
-    )
-
-
-def class_memory_plots(run: RunData) -> list[Plot]:
-    """What the class statistics are worth, for methods that keep them."""
-    data = class_memory.class_memory_data(run)
-    return [class_memory.class_memory_plot(data)] if data else []
+    return _existing(task_confusion_plot(run), class_confusion_plot(run))
 
 
 def capacity_plots(run: RunData, beside: RunData | None = None) -> list[Plot]:
     """How the network is divided among the tasks, and how that came about."""
-    return _existing(
-        capacity.capacity_plot(areas) if (areas := capacity.capacity_data(run)) else None,
-        connections.connections_plot(links) if (links := connections.connections_data(run)) else None,
-        connections.rewiring_plot(moved) if (moved := connections.rewiring_data(run)) else None,
-        compaction.compaction_plot(blocks) if (blocks := compaction.compaction_data(run)) else None,
-        activations.activations_plot(active) if (active := activations.activations_data(run)) else None,
-        inputs.inputs_plot(pixels) if (pixels := inputs.inputs_data(run, beside)) else None,
-    )
+    made = (make(run) for make in (capacity_plot, connections_plot, rewiring_plot, compaction_plot, activations_plot))
+    return _existing(*made, inputs_plot(run, beside))
 
 
 def comparison_plots(data: ComparisonData) -> list[Plot]:
     """All plots of a comparison; none for a single method."""
+    if len(data.rows) < 2:
+        return []
     return _existing(
-        methods.ranking_plot(methods.acc_data(data)),
-        methods.trade_off_plot(methods.memory_data(data)),
-        by_task.by_task_plot(by_task.by_task_data(data)),
-        methods.ranking_plot(methods.parameters_data(data)),
-        methods.trade_off_plot(methods.time_data(data)),
+        acc_plot(data),
+        trade_off_plot(data, "memory"),
+        by_task_plot(data),
+        parameters_plot(data),
+        trade_off_plot(data, "time"),
     )
 
 

@@ -13,14 +13,13 @@ from spacenet.report.tables import shorten_labels
 DARK, BRIGHT = "#101418", "#fdfdfd"  # text on areas whose color is the same on a light and on a dark page
 MAX_NUMBERED = 20  # rows or columns up to which numbers in cells are readable
 CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
-Percentages = NDArray[np.float64]
-"""Rows and columns; NaN where there is nothing to show."""
+Percentages = NDArray[np.float64]  # rows and columns; NaN where there is nothing to show
 CLOSE = 5.0  # percentages that differ by less get one more digit
+FEW_TASKS = 6  # up to which tasks are named with their classes
 MAX_LISTED = 12  # parts of a text alternative that are listed; of more, the first and the last ones
 _OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
 """How far a label may be from its point in points, the nearest first."""
-Box = tuple[float, float, float, float]
-"""Left, bottom, right, top."""
+Box = tuple[float, float, float, float]  # left, bottom, right, top
 
 
 def text_color(background: Any) -> str:
@@ -38,10 +37,13 @@ def paint(axes: Axes, numbers: Any, colors: Sequence[str], extent: tuple[float, 
     axes.imshow(shades[np.asarray(numbers)], extent=extent, aspect="auto", interpolation="none")
 
 
-def cell_texts(values: Percentages, digits: int = 0, zeros: bool = True) -> list[list[str]]:
-    """The values as texts; without `zeros`, those that would read 0 stay empty."""
-    rows = [["" if np.isnan(value) else f"{value:.{digits}f}" for value in row] for row in values]
-    return rows if zeros else [[text if text and float(text) else "" for text in row] for row in rows]
+def cell_texts(values: Percentages, digits: int = 0, stds: Percentages | None = None) -> list[list[str]]:
+    """The values as texts, ± their standard deviations if there are any."""
+    texts = [["" if np.isnan(value) else f"{value:.{digits}f}" for value in row] for row in values]
+    if stds is None:
+        return texts
+    rows = zip(texts, stds, strict=True)
+    return [[f"{text} ± {std:.{digits}f}" for text, std in zip(*row, strict=True)] for row in rows]
 
 
 def draw_cells(
@@ -105,7 +107,13 @@ def task_text(number: int, labels: Sequence[str], room: int = 14) -> str:
     return f"task {number + 1} ({classes})" if len(classes) <= room else f"task {number + 1}"
 
 
-def tasks_text(percentages: NDArray[np.float64], most: int = 20) -> str:
+def task_names(labels: Sequence[Sequence[str]], room: int = 14) -> list[str]:
+    """Few tasks with their classes, if those are short; of many the numbers."""
+    few = len(labels) <= FEW_TASKS
+    return [task_text(number, each, room) if few else str(number + 1) for number, each in enumerate(labels)]
+
+
+def tasks_text(percentages: Sequence[float] | NDArray[np.float64], most: int = 20) -> str:
     """The value of each task, or of many tasks the lowest and the highest."""
     texts = [f"task {number + 1} {value:.1f} %" for number, value in enumerate(percentages)]
     if len(texts) <= most:
@@ -163,9 +171,7 @@ def place_labels(
     taken: list[Box] = [*obstacles, *((x - 4, y - 4, x + 4, y + 4) for x, y in points)]
     found = []
     for (x, y), (width, height) in zip(points, sizes, strict=True):
-        corners = [
-            (x + dx if right else x - dx - width, y - height / 2 + dy) for dx, dy in _OFFSETS for right in (True, False)
-        ]
+        corners = [(left, y - height / 2 + dy) for dx, dy in _OFFSETS for left in (x + dx, x - dx - width)]
         boxes = [(left, bottom, left + width, bottom + height) for left, bottom in corners]
         inside = [b for b in boxes if b[0] >= 0 and b[1] >= 0 and b[2] <= room[0] and b[3] <= room[1]] or boxes[:1]
         best = min(inside, key=lambda box: sum(_overlap(box, other) for other in taken))  # the first without overlap

@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spacenet.report.table import Table
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import save_bytes, save_text
 
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 else:  # matplotlib is optional, and imported when something is drawn
     Axes = Figure = Any
 
-INK, MUTED, LINE, GROUND = "#1b1f24", "#5b6571", "#d4d9df", "#ffffff"
-"""Text, secondary text, lines, and background."""
-CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--ground"}
-"""The page's names for them."""
+INK, MUTED, LINE, GROUND = "#1b1f24", "#5b6571", "#d4d9df", "#ffffff"  # text, secondary text, lines, background
+CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--ground"}  # the page's names for them
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
 """Okabe and Ito's colors, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
 COLORMAP = "cividis"  # for amounts: brighter is more, with any color vision
@@ -57,6 +56,8 @@ class Plot:
     text: str
     """The text alternative: what is drawn, and the numbers that matter."""
     draw: Callable[[], Figure]
+    table: Table | None = None
+    """Its data, where a table can show them."""
 
     def svg(self) -> str:
         """The content of an SVG file."""
