@@ -50,8 +50,7 @@ class PackedNetwork(nn.Module):
 
     mean: Tensor
     std: Tensor
-    together: Tensor | None
-    """Adds up the outputs of each class; None where each class has one."""
+    together: Tensor | None  # adds up the outputs of each class; None where each class has one
 
     def __init__(self, predictor: Pack, normalization: Normalization, columns: Tensor) -> None:
         """`columns` says for each output of the predictor which class it stands for."""
@@ -87,8 +86,7 @@ class Exported:
     path: Path
     format: str
     bytes: int
-    max_difference: float
-    """The largest difference of a probability from the model's, over all inputs of the check."""
+    max_difference: float  # of a probability from the model's, over all inputs of the check
     layers: tuple[PackedLayer, ...]
     classes: tuple[Label, ...]
 

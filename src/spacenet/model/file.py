@@ -134,8 +134,7 @@ class Header:
 
     format: int
     spacenet: str
-    config: dict[str, Any]
-    """The model's whole configuration, as `ModelConfig.to_plain` gives it."""
+    config: dict[str, Any]  # all of it, as `ModelConfig.to_plain` gives it
     input_shape: tuple[int, ...]
     scale: float
     tasks: list[list[Label]]

@@ -49,8 +49,7 @@ class Model:
     input_shape: tuple[int, ...]
     normalization: Normalization | None = None  # fitted on the first task
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
-    metrics: dict[str, Any] = field(default_factory=dict)
-    """What was measured when a run ended, if the model comes from one."""
+    metrics: dict[str, Any] = field(default_factory=dict)  # what a run measured, if the model comes from one
     method: SparseMethod = None  # type: ignore[assignment]
     """What learns and predicts, on the CPU; a new one if none is given."""
 

@@ -2,14 +2,10 @@
 
 from itertools import pairwise
 
-import torch
-from torch import Tensor
-from torch.nn import functional as F
-
 from spacenet.errors import SettingsError
 from spacenet.nets import image_shape
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
-from spacenet.space.operations import as_images, connect, norm_values, normalize
+from spacenet.space.blueprint import Blueprint, Layer, Link
+from spacenet.space.operations import chain_with_norm, norm_values
 
 HIDDEN = (32, 32, 64, 64, 512)
 
@@ -32,14 +28,5 @@ def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDD
     )
     convolutions = tuple(Link(f"{a}-{b}", a, b, kernel=(3, 3)) for a, b in pairwise(["input", *names]))
     flatten = Link(f"{names[-1]}-linear", names[-1], "linear", kernel=(positions,))
-    classify = Link("linear-output", "linear", "output")
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = as_images(x)
-        for link in (*convolutions, flatten):
-            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if link in convolutions[1::2]:
-                h = F.max_pool2d(h, 2)
-        return connect(params, classify, h, hook) + params["output.bias"]
-
-    return Blueprint(layers, (*convolutions, flatten, classify), forward)
+    links = (*convolutions, flatten, Link("linear-output", "linear", "output"))
+    return Blueprint(layers, links, chain_with_norm(links, pooled=convolutions[1::2]))  # after every second convolution

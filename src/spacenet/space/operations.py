@@ -1,13 +1,13 @@
 """The operations that forward functions are written with: sending activations over a link, and batch norm."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Hook, Link, Params, UnitValue
+from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Forward, Hook, Link, Params, UnitValue
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
@@ -29,6 +29,21 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
         out = F.linear(h.flatten(1), weight.flatten(1))
     precomputed = params.get(link.name + PRECOMPUTED)
     return out if precomputed is None else out + precomputed
+
+
+def chain_with_norm(links: Sequence[Link], pooled: Collection[Link]) -> Forward:
+    """The forward function of links in a chain: batch norm and ReLU follow each but the last, max pooling some."""
+    *hidden, classify = links
+
+    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
+        h = as_images(x)
+        for link in hidden:
+            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
+            if link in pooled:
+                h = F.max_pool2d(h, 2)
+        return connect(params, classify, h, hook) + params[f"{classify.target}.bias"]
+
+    return forward
 
 
 def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:

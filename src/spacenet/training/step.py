@@ -25,7 +25,7 @@ class Step:
         self.seen = 0
 
     def __call__(self, rows: Tensor) -> None:
-        own, weight = self.hardware.share(rows)
+        own, weight = (rows, 1.0) if self.hardware.fabric is None else self.hardware.share(rows)
         self.seen += len(own)
         self.compute(own, weight)
 
@@ -35,7 +35,8 @@ class Step:
         loss = self.method.loss(output, batch)
         self.optimizer.zero_grad()
         self.method.backward(loss)
-        self.hardware.add_up((p.grad for p in self.optimizer.parameters if p.grad is not None), weight)
+        if self.hardware.fabric is not None:
+            self.hardware.add_up((p.grad for p in self.optimizer.parameters if p.grad is not None), weight)
         self.method.step(self.optimizer)
         self.loss += loss.detach() * len(rows)
         correct = (output.argmax(1) == self.method.target(batch)).sum()
