@@ -30,7 +30,7 @@ def test_the_page_says_what_was_reached_and_whether_that_is_the_papers(here: Pat
         for seed, acc in enumerate(scores):
             folder = tmp_path / "runs" / method / f"seed-{seed}"
             folder.mkdir(parents=True)
-            (folder / "config.toml").touch()
+            (folder / "config.toml").write_text(f'seed = {seed}\n[method]\nname = "{method}"\n')
             (folder / "metrics.json").write_text(json.dumps(metrics(method, seed, acc)))
     methods.keep("split-mnist", tmp_path / "runs")
     assert methods.main(["page"]) == 0
