@@ -92,7 +92,7 @@ def test_a_run_by_name_can_be_resumed_from_its_folder_alone(place: Path) -> None
 def test_the_folder_of_a_run_on_data_in_memory_says_how_to_go_on(place: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         spacenet.run(cloud_stream(), out="kept", callbacks=[Interrupt()], **QUICK)
-    with pytest.raises(RunError, match="in another program.* with the same stream and out='kept'"):
+    with pytest.raises(RunError, match="in the program that made it.* with the same stream and out='kept'"):
         resume("kept", progress=False)
 
 
