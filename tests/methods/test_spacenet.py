@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.training import TrainingConfig
@@ -240,3 +241,21 @@ def test_the_first_task_may_get_more_of_the_space() -> None:
 def test_a_large_first_task_counts_in_the_prediction_of_space() -> None:
     method = spacenet(first_selected=(30,), first_reserved=(25,))
     assert method.check(small_stream()) == ["the space holds 1 of the stream's 3 tasks with these settings"]
+
+
+def test_a_subclass_may_scale_the_loss() -> None:
+    class Halved(SpaceNet):
+        def loss(self, output: Tensor, batch: Batch) -> Tensor:
+            return 0.5 * super().loss(output, batch)
+
+    gradients, task = [], small_stream()[0]
+    for kind in (SpaceNet, Halved):
+        method = make(kind, SPACE)
+        method.begin_task(task, task.train)
+        batch = Batch(task.train.x, task.train.y, torch.arange(60))
+        method.backward(method.loss(method.forward(batch), batch))
+        (parameter,) = method.parameters()
+        assert parameter.grad is not None
+        gradients.append(parameter.grad)
+    torch.testing.assert_close(gradients[1], 0.5 * gradients[0])
+    assert gradients[0].any()

@@ -13,6 +13,14 @@ MOMENTUM = 0.1
 EPSILON = 1e-5
 
 
+_log_softmax, _log_softmax_backward = (
+    torch.ops.aten._log_softmax.default,
+    torch.ops.aten._log_softmax_backward_data.default,
+)
+_nll_loss, _nll_loss_backward = torch.ops.aten.nll_loss_forward.default, torch.ops.aten.nll_loss_backward.default
+_MEAN, _NO_CLASS = 1, -100  # how the losses are reduced, and the class that does not count
+
+
 def as_images(x: Tensor) -> Tensor:
     """(n, c, h, w), also from images without channels."""
     return x if x.dim() == 4 else x.unsqueeze(1)
@@ -29,6 +37,14 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
         out = F.linear(h.flatten(1), weight.flatten(1))
     precomputed = params.get(link.name + PRECOMPUTED)
     return out if precomputed is None else out + precomputed
+
+
+def cross_entropy(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss and its gradient, by the same kernels as with autograd, in less than half the time."""
+    logarithms = _log_softmax(scores, 1, False)
+    loss, weight = _nll_loss(logarithms, target, None, _MEAN, _NO_CLASS)
+    gradient = _nll_loss_backward(torch.ones_like(loss), logarithms, target, None, _MEAN, _NO_CLASS, weight)
+    return loss, _log_softmax_backward(gradient, logarithms, 1, scores.dtype)
 
 
 def chain_with_norm(links: Sequence[Link], pooled: Collection[Link]) -> Forward:

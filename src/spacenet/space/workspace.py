@@ -134,7 +134,8 @@ class Workspace:
         return self.ledger.blueprint.forward({**self.params(training), **precomputed}, x, hook)
 
     def backward(self, loss: Tensor) -> None:
-        loss.backward()
+        if loss.requires_grad:  # else the outputs have their gradients already
+            loss.backward()
         if self._manual is not None:
             self._manual.backward()
 

@@ -25,6 +25,7 @@ from spacenet.space.allocation import allocate, check, select, tasks_left, tasks
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.operations import cross_entropy
 from spacenet.space.pack import Pack, Units, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
@@ -230,9 +231,16 @@ class SparseMethod(Method):
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy over the task's outputs and the phantom classes: n scores of 0 equal one score of log n."""
+        # Without autograd where the workspace does without it too, unless a subclass adds something to this loss.
+        by_hand = output.is_leaf and not self.settings.label_smoothing and type(self).loss is SparseMethod.loss
+        scores = output.detach() if by_hand else output
         if self.settings.phantom_classes:
-            output = F.pad(output, (0, 1), value=math.log(self.settings.phantom_classes))
-        return F.cross_entropy(output, self.target(batch), label_smoothing=self.settings.label_smoothing)
+            scores = F.pad(scores, (0, 1), value=math.log(self.settings.phantom_classes))
+        if not by_hand:
+            return F.cross_entropy(scores, self.target(batch), label_smoothing=self.settings.label_smoothing)
+        loss, gradient = cross_entropy(scores, self.target(batch))
+        output.grad = gradient[:, : output.shape[1]]
+        return loss
 
     def backward(self, loss: Tensor) -> None:
         self.active_workspace().backward(loss)
