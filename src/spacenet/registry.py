@@ -158,7 +158,7 @@ DATASETS = Registry(
 STREAMS = Registry(
     "stream",
     _constants(
-        "spacenet.data.streams",
+        "spacenet.data.stream_specs",
         "split-digits",
         "split-mnist",
         "split-fashion-mnist",
@@ -167,4 +167,4 @@ STREAMS = Registry(
         "cifar-10-100",
     ),
 )
-"""`spacenet.data.streams.StreamSpec`: a data set, and how many classes a task has unless the settings say otherwise."""
+"""`spacenet.data.stream_specs.StreamSpec`: a data set, and how many classes a task has unless settings say it."""

@@ -23,7 +23,7 @@ PACKED = {f"{name}.gz": gzip.compress(content) for name, content in CONTENTS.ite
 CORRUPT = {
     "not gzip": b"<html>sorry</html>",
     "empty": b"",
-    "truncated": PACKED[f"{TRAIN_IMAGES}.gz"][:-6],
+    "truncated": PACKED[f"{TRAIN_IMAGES}.gz"][:-14],
     "bad bytes": b"\x1f\x8b" + b"\xff" * 40,
     "bomb": gzip.compress(bytes(10_000_000)),
     "huge": bytes(1_000_000),

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,19 +60,31 @@ def test_a_broken_file_is_passed_over(
     assert re.search("unreadable|checksum does not match|bytes instead of|more than the expected", message)
 
 
-def test_a_bomb_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-    plain_read = gzip.GzipFile.read
+def test_a_bomb_is_not_unpacked() -> None:
+    bomb = gzip.compress(bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileProblem, match="more than the expected 28 bytes"):
+            verify(bomb, files()[0])
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
-    def read(self: gzip.GzipFile, size: int | None = -1) -> bytes:
-        asked.append(-1 if size is None else size)
-        return plain_read(self, size)
 
-    monkeypatch.setattr(gzip.GzipFile, "read", read)
-    file = files()[0]
-    with pytest.raises(FileProblem, match="more than the expected 28 bytes"):
-        verify(CORRUPT["bomb"], file)
-    assert asked == [file.size + 1]
+def test_files_read_ahead_are_taken_over_once(tiny: Callable[..., FileSet], tmp_path: Path) -> None:
+    file_set, folder = tiny(), fill(tmp_path / "data" / "tiny")
+    fetch.read_ahead(file_set, tmp_path / "data")
+    assert fetch.load_files(file_set, tmp_path / "data").contents == CONTENTS
+    (folder / f"{TRAIN_IMAGES}.gz").unlink()
+    with pytest.raises(DataError, match="1 of 4 files could not be found"):
+        fetch.load_files(file_set, tmp_path / "data")
+
+
+@pytest.mark.usefixtures("no_network")
+def test_what_cannot_be_read_ahead_is_searched_for_as_usual(tiny: Callable[..., FileSet], tmp_path: Path) -> None:
+    fetch.read_ahead(tiny(), tmp_path / "data")
+    fill(tmp_path / "data" / "tiny")
+    assert fetch.load_files(tiny(), tmp_path / "data").contents == CONTENTS
 
 
 @pytest.mark.usefixtures("no_network")

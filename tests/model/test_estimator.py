@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import spacenet
 from spacenet import SpaceNetClassifier
-from spacenet.cli.options import DATA_VARIABLE
+from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL
 from spacenet.methods.base import Method

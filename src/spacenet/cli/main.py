@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{unknown('command', name, list(COMMANDS))}")
     _log_to_stderr()
     try:
+        if name == "run":
+            _read_ahead(rest)
         # Imported only now: a command should not wait for what another one needs.
         command: Callable[[list[str]], int] = getattr(import_module(f"spacenet.cli.{name}"), name)
         if not gc.isenabled():
@@ -73,6 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"interrupted{'; the same command continues where it stopped' if name in CONTINUED else ''}", 130)
     except BrokenPipeError:
         return 141  # the reader of our output has left
+
+
+def _read_ahead(arguments: Sequence[str]) -> None:
+    """Begin to read the data of a run while its libraries are imported."""
+    named = [name for name in STREAMS if name in arguments]
+    if len(named) == 1 and {"--help", "-h", "--npz", "--resume", "--data-dir"}.isdisjoint(arguments):
+        from spacenet.data.datasets import get_dataset
+        from spacenet.data.fetch import environment_folder
+
+        get_dataset(STREAMS[named[0]].dataset).read_ahead(environment_folder())
 
 
 class _StderrHandler(logging.Handler):

@@ -1,6 +1,5 @@
 """What the commands that learn a stream share: their settings as flags, with the defaults of the stream's preset."""
 
-import os
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
@@ -17,9 +16,9 @@ from spacenet.config.engine import EngineConfig
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import Settings, check, field_types
 from spacenet.config.stream import CUSTOM
+from spacenet.data.fetch import environment_folder
 from spacenet.registry import METHODS, STREAMS
 
-DATA_VARIABLE = "SPACENET_DATA"
 T = TypeVar("T")
 STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or give --npz."
 StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=STREAM_HELP)]
@@ -104,9 +103,9 @@ def parse_stream_command(
         for name, value in vars(getattr(filled, group)).items()
         if value != getattr(defaults[group], name)
     }
-    folder = os.environ.get(DATA_VARIABLE)
+    folder = environment_folder()
     if folder and getattr(options, "resume", None) is None:  # recorded, so that the run can be resumed without it
-        given = {"data_dir": Path(folder).resolve(), **given}
+        given = {"data_dir": folder, **given}
     return options, EngineConfig(**vars(filled.engine)), selection, given
 
 

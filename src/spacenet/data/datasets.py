@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.data.dataset import Constants, Dataset
-from spacenet.data.fetch import FetchResult, Location, fetch_files, find_files, load_files
+from spacenet.data.fetch import FetchResult, Location, fetch_files, find_files, load_files, read_ahead
 from spacenet.data.files import IDX_NAMES, Archive, DataFile, FileSet, Wheel, decode_idx, decode_records
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import DATASETS, unknown
@@ -34,6 +34,9 @@ class KnownDataset:
     def find(self, data_dir: Path | None = None) -> Location:
         """Where it is on this machine. Fast: no file is read and nothing is downloaded."""
         return Location("registered")
+
+    def read_ahead(self, data_dir: Path | None = None) -> None:
+        """Begin to read it in another thread, if that is possible; `load` then takes less time."""
 
     def fetch(self, data_dir: Path | None = None) -> FetchResult:
         """Make sure that it is on this machine, complete and intact."""
@@ -77,6 +80,9 @@ class FileDataset(KnownDataset):
 
     def find(self, data_dir: Path | None = None) -> Location:
         return find_files(self.source, data_dir)
+
+    def read_ahead(self, data_dir: Path | None = None) -> None:
+        read_ahead(self.source, data_dir)
 
     def fetch(self, data_dir: Path | None = None) -> FetchResult:
         return fetch_files(self.source, data_dir)
@@ -137,6 +143,9 @@ class CombinedDataset(KnownDataset):
         x_train, x_test = np.concatenate([first.x_train, x_train]), np.concatenate([first.x_test, x_test])
         y_train, y_test = np.concatenate([first.y_train, y_train]), np.concatenate([first.y_test, y_test])
         return replace(first, name=self.name, x_train=x_train, y_train=y_train, x_test=x_test, y_test=y_test)
+
+    def read_ahead(self, data_dir: Path | None = None) -> None:
+        self.second.read_ahead(data_dir)  # which is read first
 
     def find(self, data_dir: Path | None = None) -> Location:
         found = self.first.find(data_dir), self.second.find(data_dir)

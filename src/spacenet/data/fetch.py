@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spacenet.data.download import read_archive, read_mirror, read_wheel
 from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, read_folders, store
 from spacenet.errors import DataError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 log = logging.getLogger("spacenet")
 
@@ -63,6 +67,16 @@ class SearchResult:
         return ", ".join(self.sources)
 
 
+_ahead: dict[tuple[FileSet, Path | None], "Future[SearchResult]"] = {}
+"""What is being read ahead."""
+
+
+def environment_folder() -> Path | None:
+    """The data folder that the environment names."""
+    named = os.environ.get(DATA_VARIABLE)
+    return Path(named).expanduser().resolve() if named else None
+
+
 def cache_folder(name: str) -> Path:
     """The folder for the downloaded files of a data set."""
     from platformdirs import user_cache_dir
@@ -110,15 +124,17 @@ def find_files(file_set: FileSet, data_dir: Path | None = None) -> Location:
     return Location(None if missing else ", ".join(dict.fromkeys(sources)), tuple(problems))
 
 
-def search(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
+def search(
+    file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False, local: bool = False
+) -> SearchResult:
     """Ask one source after the other for the files that are missing. Downloaded files are stored in the cache.
 
-    With `must_store`, a cache that cannot be written is an error.
+    With `must_store`, a cache that cannot be written is an error; with `local`, nothing is downloaded.
     """
     found = SearchResult()
     for source in list_sources(file_set, data_dir):
         missing = [file for file in file_set.files if file.name not in found.contents]
-        if not missing:
+        if not missing or (local and source.remote):
             break
         for result in source.read(missing):
             if isinstance(result, FileProblem):
@@ -136,9 +152,21 @@ def search(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool 
     return found
 
 
+def read_ahead(file_set: FileSet, data_dir: Path | None = None) -> None:
+    """Begin to read the files in another thread, those that are on this machine; `load_files` takes them over."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(1)
+    _ahead[file_set, data_dir] = pool.submit(search, file_set, data_dir, local=True)
+    pool.shutdown(wait=False)
+
+
 def load_files(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
     """The verified contents of all files, or a `DataError` that lists every source and its problem."""
-    found = search(file_set, data_dir, must_store=must_store)
+    ahead = _ahead.pop((file_set, data_dir), None)
+    found = ahead.result() if ahead else SearchResult()
+    if len(found.contents) < len(file_set.files):
+        found = search(file_set, data_dir, must_store=must_store)
     missing = [file.name for file in file_set.files if file.name not in found.contents]
     if missing:
         # Both forms are read; named is the one that is common elsewhere.

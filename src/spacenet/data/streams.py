@@ -2,33 +2,16 @@
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from spacenet.config.stream import CUSTOM, StreamConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.datasets import load_dataset
 from spacenet.data.stream import Stream, Tasks
+from spacenet.data.stream_specs import StreamSpec
 from spacenet.data.task import format_tasks, split_classes
 from spacenet.data.user_data import load_npz
 from spacenet.registry import DATASETS, STREAMS, unknown
-
-
-@dataclass(frozen=True)
-class StreamSpec:
-    """What a stream is made from: a data set, and how many classes a task has unless the configuration says."""
-
-    dataset: str
-    classes_per_task: int
-
-
-SPLIT_DIGITS = StreamSpec("digits", 2)
-SPLIT_MNIST = StreamSpec("mnist", 2)
-SPLIT_FASHION_MNIST = StreamSpec("fashion-mnist", 2)
-SPLIT_CIFAR_10 = StreamSpec("cifar-10", 2)
-ICIFAR_100 = StreamSpec("cifar-100", 20)
-CIFAR_10_100 = StreamSpec("cifar-10-100", 10)
-"""All of CIFAR-10 first, then the classes 0 to 49 of CIFAR-100 in tasks of ten."""
 
 
 def stream(
