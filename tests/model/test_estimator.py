@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
@@ -313,115 +312,6 @@ def test_a_file_of_a_run_holds_all_its_settings(tmp_path: Path) -> None:
 
 
 # set_params on a fitted estimator
-
-
-CHANGES: dict[str, Any] = {
-    "epochs": 5,
-    "batch_size": 5,
-    "learning_rate": 0.3,
-    "schedule": "cosine",
-    "optimizer": "adam",
-    "momentum": 0.7,
-    "weight_decay": 0.1,
-    "expected_tasks": 2,
-    "selected": (6,),
-    "reserved": (1,),
-    "connections": (0.01,),
-    "unused_first": False,
-    "phantom_classes": 30,
-    "label_smoothing": 0.3,
-    "expand": "2:hidden1=9",
-    "rewire_fraction": 0.9,
-    "shrinkage": 0.2,
-    "sharpness": 0.9,
-    "network_weight": 3.0,
-}
-FIXED: dict[str, Any] = {
-    "method": "spacenet",
-    "net": "small-cnn",
-    "hidden": (41, 41),
-    "random_state": 1,
-    "scale": 0.5,
-    "mean": 1.0,
-    "std": 2.0,
-    "centering": 0.1,
-    "per_feature_std": False,
-    "first_epochs": 1,
-    "first_selected": (20,),
-    "first_reserved": (1,),
-    "first_connections": (0.05,),
-    "components": 3,
-    "directions": 2,
-    "representation": "features",
-    "balance": "logits",
-    "rotations": "first",
-}
-ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
-"""What only images or other hardware show, or what changes no result."""
-OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
-
-
-def test_every_parameter_is_looked_at() -> None:
-    assert {*CHANGES, *FIXED, *ELSEWHERE, *OF_REHEARSAL} == set(SpaceNetClassifier().get_params())
-
-
-@pytest.fixture(scope="module")
-def fitted() -> SpaceNetClassifier:
-    return SpaceNetClassifier(**SMALL).fit(*blobs([0, 1]))
-
-
-@pytest.mark.parametrize("name", CHANGES)
-def test_a_setting_that_may_change_takes_effect_with_the_next_task(name: str, fitted: SpaceNetClassifier) -> None:
-    task = blobs([2, 3])
-    unchanged = copy.deepcopy(fitted).partial_fit(*task)
-    changed = copy.deepcopy(fitted).set_params(**{name: CHANGES[name]}).partial_fit(*task)
-    assert changed.model_.config.flat()[name] == CHANGES[name]
-    x = blobs([0, 1, 2, 3])[0]
-    same_units = all(
-        torch.equal(state, changed.model_.method.ledger.state[layer])
-        for layer, state in unchanged.model_.method.ledger.state.items()
-    )
-    assert not same_units or not np.array_equal(changed.predict_proba(x), unchanged.predict_proba(x))
-
-
-@pytest.mark.parametrize("name", FIXED)
-def test_a_setting_that_cannot_change_is_named(name: str, fitted: SpaceNetClassifier) -> None:
-    classifier = copy.deepcopy(fitted).set_params(**{name: FIXED[name]})
-    before = to_bytes(classifier.model_)
-    with pytest.raises(SettingsError, match=f"^{name}: "):
-        classifier.partial_fit(*blobs([2, 3]))
-    assert to_bytes(classifier.model_) == before
-    if name not in ("representation", "balance", "net", "rotations"):  # which do not go with these data at all
-        assert clone(classifier).fit(*blobs([2, 3])).classes_.tolist() == [2, 3]
-
-
-def test_what_rehearsal_keeps_cannot_change_either() -> None:
-    params: dict[str, Any] = {"method": "spacenet-rehearsal", "replay": "statistics", "replay_components": 2, **SMALL}
-    for name, value in {"replay": "samples", "replay_components": 3, "replay_directions": 2}.items():
-        classifier = SpaceNetClassifier(**params).fit(*blobs([0, 1])).set_params(**{name: value})
-        with pytest.raises(SettingsError, match=f"^{name}: cannot change"):
-            classifier.partial_fit(*blobs([2, 3]))
-
-
-def test_settings_may_be_left_to_the_estimator_again(fitted: SpaceNetClassifier) -> None:
-    x, y = blobs([2, 3], 200)
-    classifier = copy.deepcopy(fitted).set_params(epochs=None).partial_fit(x, y)
-    assert classifier.model_.config.training.epochs == epochs_for(400, 32) > 3
-    drawn = SpaceNetClassifier(**SMALL, random_state=None).fit(*blobs([0, 1]))
-    drawn.partial_fit(*blobs([2, 3]))
-    with pytest.raises(SettingsError, match="random_state: cannot change"):
-        drawn.set_params(random_state=0).partial_fit(*blobs([4, 5]))
-
-
-def test_a_full_network_grows_once_that_is_set() -> None:
-    full = SpaceNetClassifier(hidden=(12, 12), expected_tasks=1, epochs=1).partial_fit(*blobs([0, 1]))
-    with pytest.raises(SpaceFull):
-        full.partial_fit(*blobs([2, 3]))
-    full.set_params(expand="auto").partial_fit(*blobs([2, 3]))
-    assert full.tasks_ == [(0, 1), (2, 3)]
-
-
-# Errors
 
 
 def test_errors_speak_python() -> None:
