@@ -52,6 +52,10 @@ class RunError(SpacenetError):
     """A run folder that cannot be used the way it was asked for."""
 
 
+class FileError(SpacenetError):
+    """A file or folder that cannot be read or written. Nothing half-written is left."""
+
+
 class ModelFileError(SpacenetError):
     """A model file that is damaged, not of this kind, or of a newer version. Nothing of it was used."""
 

@@ -121,7 +121,7 @@ def test_epochs_hold_for_this_task_only(file: Path, tmp_path: Path, capsys: pyte
         ({"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:1]}, "2 samples and 1 labels"),
         ({"x": X * np.nan, "y": Y}, "x has NaN or infinite values in 60 of its 60 samples"),
         ({"x": X.astype(object), "y": Y}, "x is an object array"),
-        ({"x": X, "y": Y.astype(str)}, "has the text '1' as a label, and the model knows the number 1"),
+        ({"x": X, "y": Y.astype(str)}, "the label '1' is of the type str, and the model knows int labels"),
     ],
 )
 def test_data_that_does_not_do(

@@ -90,9 +90,9 @@ def test_a_cache_that_cannot_be_written(
     file_set = tiny(mirrors=(f"{server}/good/",))
     (tmp_path / "cache").write_text("a file where the folder should be")
     assert fetch.load_files(file_set).contents == CONTENTS
-    assert "cannot be stored" in caplog.text
+    assert "tiny cannot be made" in caplog.text
     assert "downloaded again next time" in caplog.text
-    with pytest.raises(DataError, match=f"cannot be stored.*set {fetch.CACHE_VARIABLE}"):
+    with pytest.raises(DataError, match=f"cannot be made.*set {fetch.CACHE_VARIABLE}"):
         fetch.fetch_files(file_set)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from spacenet.data import arrays
-from spacenet.data.inputs import looks_scaled, read_inputs
+from spacenet.data.checks import looks_scaled
+from spacenet.data.inputs import read_inputs
 from spacenet.errors import DataError
 from tests.data.input_files import FLAT, GREY, LINES, NOTHING, RNG, X, image_file, npy, npy_bytes, read, values
 

@@ -118,7 +118,7 @@ def test_the_order_of_classes_follows_the_seed() -> None:
         ({"y": Y + 0.5}, "y holds float64 labels"),
         ({"y": [0, "0"] * 30}, "labels of several types"),
         ({"y": [None] * 60}, "labels of several types"),
-        ({"y": np.stack([Y, Y], 1)}, "one label per row"),
+        ({"y": np.stack([Y, Y], 1)}, "one label per sample"),
         ({"x_test": X}, "x_test and y_test belong together"),
         ({"y": np.arange(60)}, "class 0 has one sample only"),
         ({"x_test": X[:, :3], "y_test": Y}, "they must agree"),

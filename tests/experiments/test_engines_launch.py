@@ -18,7 +18,7 @@ from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task
-from spacenet.utils.files import load_tensors, save_tensors
+from spacenet.utils.tensors import load_tensors, save_tensors
 from tests.experiments.support import config
 
 SHAPE = (3, 8, 8)

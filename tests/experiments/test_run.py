@@ -18,7 +18,7 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model
 from spacenet.registry import METHODS
 from spacenet.training.loop import Epoch
-from spacenet.utils.files import load_tensors
+from spacenet.utils.tensors import load_tensors
 from tests.experiments.support import config, in_memory, outcome
 
 

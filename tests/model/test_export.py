@@ -85,9 +85,9 @@ def test_unused_units_are_not_in_the_file(tmp_path: Path) -> None:
 
 
 def test_labels_stay_what_they_are(tmp_path: Path) -> None:
-    files.export_model(model([True, False], [2, 3], ["wörd", "2"]), tmp_path / "model", "torch")
+    files.export_model(model([True, False], [2, 3], ["wörd", "20"]), tmp_path / "model", "torch")
     _, facts = files.FORMATS["torch"].load(tmp_path / "model")
-    assert json.dumps(json.loads(facts["classes"])) == json.dumps([False, True, 2, 3, "2", "wörd"])
+    assert json.dumps(json.loads(facts["classes"])) == json.dumps([False, True, 2, 3, "20", "wörd"])
 
 
 @pytest.mark.parametrize("to", ["onnx"])
@@ -244,7 +244,7 @@ def test_the_model_itself_is_never_overwritten(tmp_path: Path, capsys: pytest.Ca
     path = tmp_path / "model.pt2"
     save_model(path, animals())
     for out, complaint in (
-        ([], "is the model itself"),
+        ([], "is what is read"),
         (["--out", str(tmp_path)], "is a folder"),
         (["--out", str(tmp_path / "no" / "model")], "is not a folder that can be written to"),
     ):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -42,9 +44,46 @@ def test_a_label_that_comes_again_has_two_outputs_and_the_sum_of_their_probabili
 
 
 def test_labels_of_several_types_stay_apart() -> None:
-    learned = model([0, 1], ["cat", "dog"], [True, False], [0.5, 1.0])
-    assert learned.classes == [0, 1, "cat", "dog", False, True, 0.5, 1.0]
+    learned = model([0, 1], ["cat", "dog"], [True, False], [0.5, 2.5])
+    assert learned.classes == [0, 1, "cat", "dog", False, True, 0.5, 2.5]
     assert [type(label) for label in learned.classes][4:] == [bool, bool, float, float]
+
+
+@pytest.mark.parametrize("labels", [["0", "9"], [0.0, 9.0], ["1", "x"]])
+def test_labels_that_look_like_known_ones_of_another_type_are_refused(labels: list[Any]) -> None:
+    learned = model([0, 1])
+    with pytest.raises(DataError, match="of the type .*, and the model knows int labels"):
+        learned.learn(*blobs(labels))
+    assert learned.classes == [0, 1]
+
+
+def test_values_that_cannot_be_computed_with_are_refused() -> None:
+    learned = model([0, 1])
+    x, y = blobs([2, 3])
+    for factor, words in ((1e21, "row .* has a value of magnitude"), (np.nan, "NaN or infinite"), (1e38, "magnitude")):
+        with pytest.raises(DataError, match=words):
+            learned.learn(x.astype(np.float64) * factor, y)
+        with pytest.raises(DataError, match=words):
+            learned.predict_proba(x.astype(np.float64) * factor)
+    with pytest.raises(DataError, match="datetime64"):
+        learned.learn(x, y.astype("datetime64[s]"))
+    with pytest.raises(DataError, match="39 labels"):
+        learned.learn(x[:40], y[:39])
+    assert learned.classes == [0, 1]
+
+
+def test_a_model_of_bytes_is_not_taught_values_between_0_and_1() -> None:
+    learned, (x, y) = new_model(), blobs([0, 1])
+    learned.learn(np.clip(128 + 20 * x, 0, 255).astype(np.uint8), y)
+    with pytest.raises(DataError, match="multiply them by 255"):
+        learned.learn(np.clip(0.5 + 0.1 * x, 0, 1), y + 2)
+
+
+@pytest.mark.parametrize("factor", [1e-23, 1e-12, 1.0, 1e12])
+def test_any_scale_of_the_data_is_learned(factor: float) -> None:
+    learned, (x, y) = new_model(), blobs([0, 1])
+    learned.learn(x.astype(np.float64) * factor, y)
+    assert np.mean(np.array(learned.predict(x.astype(np.float64) * factor)) == y) > 0.9
 
 
 def test_what_earlier_tasks_own_never_changes() -> None:

@@ -1,50 +1,101 @@
+import os
+import stat
 from pathlib import Path
 
 import pytest
-import torch
 
-from spacenet.errors import RunError
-from spacenet.utils.files import load_tensors, save_tensors
-from spacenet.utils.tensors import in_section, section
+from spacenet.errors import FileError
+from spacenet.utils.files import atomic_write, is_alive, make_folder, save_bytes, save_text
 
 
-def test_tensors_and_facts_come_back(tmp_path: Path) -> None:
-    tensors = {"b": torch.arange(3, dtype=torch.int16), "a": torch.rand(2, 2), "empty": torch.zeros(0)}
-    save_tensors(tmp_path / "x", tensors, {"n": 1, "text": "ö"})
-    back, facts = load_tensors(tmp_path / "x")
-    assert facts == {"n": 1, "text": "ö"}
-    assert set(back) == set(tensors)
-    assert all(torch.equal(back[name], tensors[name]) for name in tensors)
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    save_bytes(tmp_path / "x", b"old")
+
+    def write_half(error: BaseException) -> None:
+        with atomic_write(tmp_path / "x") as beside:
+            beside.write_bytes(b"ne")
+            raise error
+
+    with pytest.raises(FileError, match="x cannot be written .no space left"):
+        write_half(OSError("no space left on device"))
+    with pytest.raises(KeyboardInterrupt):
+        write_half(KeyboardInterrupt())
+    assert (tmp_path / "x").read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "x"]
 
 
-def test_equal_content_gives_equal_bytes(tmp_path: Path) -> None:
-    for name in ("x", "y"):
-        save_tensors(tmp_path / name, {"b": torch.ones(2), "a": torch.zeros(2)}, {"z": 1, "a": 2, "m": 3})
-    assert (tmp_path / "x").read_bytes() == (tmp_path / "y").read_bytes()
+@pytest.mark.skipif(os.name == "nt", reason="no such permissions there")
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o400, 0o664])
+def test_permissions_stay(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    with atomic_write(path) as beside:
+        assert stat.S_IMODE(beside.stat().st_mode) & 0o077 <= mode & 0o077
+        beside.write_bytes(b"new")
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert path.read_bytes() == b"new"
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save_tensors(tmp_path / "x", {"a": torch.ones(2)}, {})
-    before = (tmp_path / "x").read_bytes()
-
-    def half(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[: len(content) // 2])
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", half)
-    with pytest.raises(OSError, match="no space"):
-        save_tensors(tmp_path / "x", {"a": torch.zeros(2)}, {})
-    assert (tmp_path / "x").read_bytes() == before
+def test_a_link_that_was_planted_is_not_followed(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / "x.new").symlink_to(victim)
+    (tmp_path / "x").symlink_to(victim)
+    save_bytes(tmp_path / "x", b"new")
+    assert victim.read_bytes() == b"precious"
+    assert not (tmp_path / "x").is_symlink()
 
 
-def test_a_damaged_file_is_an_error_for_people(tmp_path: Path) -> None:
-    save_tensors(tmp_path / "x", {"a": torch.ones(20)}, {})
-    (tmp_path / "x").write_bytes((tmp_path / "x").read_bytes()[:-9])
-    with pytest.raises(RunError, match="cannot be read"):
-        load_tensors(tmp_path / "x")
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        with atomic_write(tmp_path / "x") as beside:
+            beside.write_bytes(b"half")
+            os._exit(0)
+    os.waitpid(child, 0)
+    (left,) = tmp_path.iterdir()
+    assert str(child) in left.name
+    with atomic_write(tmp_path / "x") as first:
+        assert not left.exists()
+        save_text(tmp_path / "x", "second")
+        assert first.exists()
+        first.write_text("first")
+    assert (tmp_path / "x").read_text() == "first"
+    assert list(tmp_path.iterdir()) == [tmp_path / "x"]
 
 
-def test_sections() -> None:
-    tensors = in_section("one", {"a/b": torch.ones(1)}) | in_section("other", {"a": torch.zeros(1)})
-    assert list(section(tensors, "one")) == ["a/b"]
+def test_the_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    flush, replace = os.fsync, Path.replace
+
+    def noted_flush(descriptor: int) -> None:
+        events.append("flush")
+        flush(descriptor)
+
+    def noted_replace(self: Path, target: Path) -> Path:
+        events.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", noted_flush)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    save_text(tmp_path / "x", "text")
+    assert events == ["flush", "rename", "flush"]
+
+
+def test_names_of_any_length_and_folders_that_cannot_be(tmp_path: Path) -> None:
+    save_text(tmp_path / ("ä" * 120), "text")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="file cannot be made .File exists"):
+        make_folder(tmp_path / "file")
+    with pytest.raises(FileError, match="cannot be written .Not a directory"):
+        save_text(tmp_path / "file" / "x", "text")
+
+
+def test_which_processes_are_there() -> None:
+    assert is_alive(os.getpid())
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert not is_alive(child)

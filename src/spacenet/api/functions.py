@@ -35,7 +35,7 @@ from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
 from spacenet.registry import METHODS, STREAMS
-from spacenet.utils.files import save_text
+from spacenet.utils.files import make_folder, save_text
 
 ALL = "all"
 BEST = "best.toml"
@@ -234,7 +234,7 @@ def compare(
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     comparison = Comparison.of(compare_outcomes(do_jobs(jobs, where, (), progress)))
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         save_text(folder / COMPARISON, comparison.to_json())
         save_text(folder / "comparison.md", comparison.to_markdown())
         save_text(folder / "comparison.csv", comparison.to_csv())

@@ -8,7 +8,6 @@ from typing import Literal
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file, print_tables
 from spacenet.config.settings import to_plain
-from spacenet.errors import SettingsError
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import load_model
 from spacenet.report.tables import Table
@@ -36,9 +35,7 @@ def export(arguments: list[str]) -> int:
     options = parse(ExportOptions, arguments, "export")
     source = options.model.expanduser()
     model = load_model(source)
-    path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix))
-    if path.resolve() == source.resolve():
-        raise SettingsError(f"{path} is the model itself, which would be lost; choose another file", setting="out")
+    path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix), inputs=[source])
     exported = export_model(model, path, options.to)
     if options.json:
         print(json.dumps(to_plain(exported), indent=1))

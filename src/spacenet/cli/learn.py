@@ -2,27 +2,26 @@
 
 import json
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import numpy as np
 from annotated_types import Ge
 
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file, print_tables
 from spacenet.data.arrays import read_arrays
-from spacenet.data.inputs import looks_scaled
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.file import load_model, save_model
-from spacenet.model.model import Label, Model
+from spacenet.model.model import Model
 from spacenet.model.predictions import accuracy
 from spacenet.report.tables import learned_table
+from spacenet.utils.files import real_path
+from spacenet.utils.lock import lock
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,17 @@ class LearnOptions:
 
 def learn(arguments: list[str]) -> int:
     options = parse(LearnOptions, arguments, "learn")
-    out = output_file(options.out or options.model).resolve()  # a link stays a link
+    out = real_path(output_file(options.out or options.model, inputs=[options.npz]))
+    with lock(out):  # from reading to writing: what another process learns meanwhile would be lost
+        summary = _learn(options, out)
+    if options.json:
+        print(json.dumps(summary))
+    else:
+        print_tables([learned_table(summary)])
+    return 0
+
+
+def _learn(options: LearnOptions, out: Path) -> dict[str, Any]:
     model = load_model(options.model)
     x, y, *test = read_task(options.npz.expanduser(), model)
     known, connections = {(type(label), label) for label in model.classes}, _connections(model)
@@ -71,11 +80,7 @@ def learn(arguments: list[str]) -> int:
         "written": str(out),
     }
     save_model(out, model)
-    if options.json:
-        print(json.dumps(summary))
-    else:
-        print_tables([learned_table(summary)])
-    return 0
+    return summary
 
 
 def read_task(path: Path, model: Model) -> list[Array]:
@@ -84,28 +89,12 @@ def read_task(path: Path, model: Model) -> list[Array]:
     x, y, *test = arrays.values()
     if len(test) == 1:
         raise DataError(f"{path}: has one of x_test and y_test; give both or neither")
-    for a, b in ((x, y), test) if test else ((x, y),):
-        if len(a) != len(b):
-            raise DataError(f"{path}: {len(a)} samples and {len(b)} labels; give one label per sample")
-        try:
-            model.check_shape(a)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from error
-        if looks_scaled(a, model.fitted_normalization.scale):
-            what = "its values lie between 0 and 1, and the model learned from bytes (0 to 255)"
-            raise DataError(f"{path}: {what}; multiply them by 255")
-    _check_labels(path, model.classes, np.unique(y).tolist())
+    try:
+        for given in ((x, y), tuple(test)) if test else ((x, y),):
+            model.check_task(*given)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error
     return [x, y, *test]
-
-
-def _check_labels(path: Path, known: Sequence[Label], new: Sequence[Label]) -> None:
-    """The number 3 and the text "3" would be two classes that look the same."""
-    kinds = {str(label): type(label) for label in known}
-    for label in new:
-        if kinds.get(str(label), type(label)) is not type(label):
-            words, number = f"the text {str(label)!r}", f"the number {label}"
-            mine, theirs = (words, number) if isinstance(label, str) else (number, words)
-            raise DataError(f"{path}: has {mine} as a label, and the model knows {theirs}; use the same type")
 
 
 def _connections(model: Model) -> int:

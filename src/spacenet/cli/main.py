@@ -75,6 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"interrupted{'; the same command continues where it stopped' if name in CONTINUED else ''}", 130)
     except BrokenPipeError:
         return 141  # the reader of our output has left
+    except OSError as error:  # a full disk, a folder without permission, one that is gone
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}")
 
 
 def _read_ahead(arguments: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from rich.console import Console
 
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.report.tables import Table
+from spacenet.utils.files import real_path
 
 log = logging.getLogger("spacenet")
 PAGE = "report.html"
@@ -23,12 +24,16 @@ def print_tables(tables: Sequence[Table]) -> None:
         console.print(table)
 
 
-def output_file(path: Path) -> Path:
-    """Where a command writes. That it cannot should not show only after hours of work."""
+def output_file(path: Path, inputs: Iterable[str | Path] = ()) -> Path:
+    """Where a command writes. That it cannot should not show only after hours of work, or by the loss of an input."""
     path = path.expanduser()
-    if path.is_dir():
+    place = real_path(path)
+    if place.is_dir():
         raise SettingsError(f"{path} is a folder", setting="out")
-    if not os.access(path.resolve().parent, os.W_OK):
+    for given in map(Path, inputs):
+        if real_path(given) == place:
+            raise SettingsError(f"{path} is what is read, it would be lost; choose another file", setting="out")
+    if not os.access(place.parent, os.W_OK):
         raise SettingsError(f"{path.parent} is not a folder that can be written to", setting="out")
     return path
 

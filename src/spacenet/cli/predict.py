@@ -14,7 +14,8 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file
-from spacenet.data.inputs import Chunk, looks_scaled, read_inputs
+from spacenet.data.checks import looks_scaled
+from spacenet.data.inputs import Chunk, read_inputs
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
@@ -56,12 +57,9 @@ def predict(arguments: list[str]) -> int:
     if options.out is None:
         _write(model, chunks, options, sys.stdout)
         return 0
-    out = output_file(options.out)
-    try:
-        with atomic_write(out) as beside, beside.open("w", encoding="utf-8") as file:
-            count = _write(model, chunks, options, file)
-    except OSError as error:
-        raise SettingsError(f"{out} cannot be written ({error.strerror or error})", setting="out") from error
+    out = output_file(options.out, inputs=[options.model, *options.inputs])
+    with atomic_write(out) as beside, beside.open("w", encoding="utf-8") as file:
+        count = _write(model, chunks, options, file)
     print(f"{count:,} predictions are in {printable(options.out)}")
     return 0
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from spacenet.config.settings import Settings
 from spacenet.errors import SettingsError
@@ -20,7 +20,7 @@ class TrainingConfig(Settings):
     """Passes over the first task's data, if they differ from the other tasks'."""
     batch_size: Annotated[int, Ge(1)] = 128
     """Samples per step."""
-    learning_rate: Annotated[float, Gt(0)] = 0.01
+    learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.01
     """Learning rate."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
@@ -28,7 +28,7 @@ class TrainingConfig(Settings):
     """Optimizer."""
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Momentum of SGD."""
-    weight_decay: Annotated[float, Ge(0)] = 0.0
+    weight_decay: Annotated[float, Ge(0), Le(1000)] = 0.0
     """L2 penalty on the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
     """Augmentation of images: random crops with a padding of 4 pixels, and random horizontal flips."""
@@ -38,9 +38,9 @@ class TrainingConfig(Settings):
     """Device; auto uses a GPU if there is one."""
     precision: Literal["32", "bf16"] = "32"
     """Precision of training; weights and predictions are always 32-bit."""
-    devices: Annotated[int, Ge(1)] = 1
+    devices: Annotated[int, Ge(1), Le(1024)] = 1
     """Processes that share every batch, each with its own GPU or on the CPU (needs the extra "distributed")."""
-    threads: Annotated[int, Ge(1)] = 1
+    threads: Annotated[int, Ge(1), Le(1024)] = 1
     """CPU threads of one run. More than one may change the last bits of a result."""
 
     def validate(self) -> None:

@@ -20,6 +20,7 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.lib import format as npy
 
+from spacenet.data.checks import check_label_type, check_labels, check_numbers, check_samples, find_nonfinite, to_native
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
@@ -81,12 +82,6 @@ def check_no_objects(where: str, header: Header) -> None:
         )
 
 
-def check_numbers(where: str, dtype: "np.dtype[np.generic]") -> None:
-    """Raise `DataError` unless the values are numbers."""
-    if dtype.kind not in "biuf":
-        raise DataError(f"{where} holds {dtype} values; numbers are needed (integers or floats)")
-
-
 def check_length(where: str, header: Header, found: int, remedy: str) -> None:
     """Raise `DataError` unless the values take as many bytes as the file has."""
     if header.claimed_bytes != found or any(length < 0 for length in header.shape):
@@ -94,28 +89,6 @@ def check_length(where: str, header: Header, found: int, remedy: str) -> None:
             f"{where} claims to hold {header.shape} of {header.dtype} ({header.claimed_bytes} bytes) "
             f"but has {found} bytes; the file is damaged: {remedy}"
         )
-
-
-def check_finite(where: str, array: Array) -> None:
-    """Raise `DataError` if samples have NaN or infinite values."""
-    bad = find_nonfinite(array)
-    if len(bad):
-        count = f"{len(bad)} of its {len(array)} samples, the first in row {bad[0]}"
-        raise DataError(f"{where} has NaN or infinite values in {count}; remove or replace them")
-
-
-def find_nonfinite(array: Array) -> Array:
-    """The indices of the rows with NaN or infinite values."""
-    if array.dtype.kind != "f":
-        return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(~np.isfinite(array).reshape(len(array), math.prod(array.shape[1:])).all(axis=1))
-
-
-def to_native(array: Array) -> Array:
-    """The same values in a type that torch takes: this machine's byte order, and no floats wider than 64 bits."""
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
-        return array.astype(np.float64)
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 @contextmanager
@@ -187,16 +160,14 @@ def _read_array(archive: zipfile.ZipFile, path: Path, key: str, remedy: str) -> 
         check_numbers(where, header.dtype)
         if len(header.shape) < 2 or 0 in header.shape:
             raise DataError(f"{has}; it needs one row per sample, (n, …), none of them empty")
-    elif header.dtype.kind not in "iuU" or header.dtype.itemsize == 0:
-        raise DataError(f"{where} holds {header.dtype} labels; integers or strings are needed, e.g. {key}.astype(int)")
-    elif len(header.shape) != 1:
-        raise DataError(f"{has}; it needs one label per sample, (n,)")
+    else:
+        check_label_type(where, header.dtype, header.shape)
+        if header.dtype.kind == "f":
+            raise DataError(f"{where} holds {header.dtype} labels; integers or strings are needed: {key}.astype(int)")
     check_length(where, header, found, remedy)
     with archive.open(info) as stream:
-        array = to_native(np.load(stream, allow_pickle=False))
-    if is_x:
-        check_finite(where, array)
-    return array
+        array = np.load(stream, allow_pickle=False)
+    return check_samples(array, where) if is_x else check_labels(array, where)
 
 
 # Samples in chunks

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spacenet.data.download import read_archive, read_mirror, read_wheel
 from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, read_folders, store
-from spacenet.errors import DataError
+from spacenet.errors import DataError, FileError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -191,9 +191,8 @@ def fetch_files(file_set: FileSet, data_dir: Path | None = None) -> FetchResult:
 def _store(folder: Path, verified: VerifiedFile, must_store: bool) -> None:
     try:
         store(folder, verified)
-    except OSError as error:
-        text = f"{verified.file.name}.gz cannot be stored in {folder} ({error.strerror or error})"
+    except FileError as error:
         advice = f"free some space, or set {CACHE_VARIABLE} to a folder that can be written"
         if must_store:
-            raise DataError(f"{text}; {advice}") from error
-        log.warning("%s, so it will be downloaded again next time; %s", text, advice)
+            raise DataError(f"{error}; {advice}") from error
+        log.warning("%s, so it will be downloaded again next time; %s", error, advice)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spacenet.errors import DataError
+from spacenet.utils.files import make_folder, save_bytes
 
 if TYPE_CHECKING:  # numpy takes a third of the time that `spacenet data list` may take
     from spacenet.data.preprocessing import Array
@@ -172,15 +173,9 @@ def read_folders(folders: Sequence[Path], files: Sequence[DataFile], *, check_on
 
 
 def store(folder: Path, verified: VerifiedFile) -> None:
-    """Write the file gzipped: under another name first and then renamed, so that it is never seen incomplete."""
-    folder.mkdir(parents=True, exist_ok=True)
-    # With the process's number, because several processes may fetch the same file.
-    temporary = folder / f".{verified.file.name}.{os.getpid()}.part"
-    try:
-        temporary.write_bytes(gzip.compress(verified.content, compresslevel=6, mtime=0))
-        temporary.replace(folder / f"{verified.file.name}.gz")
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write the file gzipped."""
+    make_folder(folder)
+    save_bytes(folder / f"{verified.file.name}.gz", gzip.compress(verified.content, compresslevel=6, mtime=0))
 
 
 # Formats

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spacenet.data.arrays import Shape
+from spacenet.data.checks import PIXEL_SCALE
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.utils.extras import require_extra
@@ -22,8 +23,6 @@ MAX_PIXELS = 50_000_000
 """A file of a few KB can claim to be an image that fills the memory; photos have fewer pixels than this."""
 EIGHT_BIT_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes that convert to grayscale or RGB without loss of contrast."""
-PIXEL_SCALE = 1 / 255
-"""The scale of data sets and models whose inputs are bytes."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spacenet.data.arrays import Shape, read_csv, read_npy, read_npz, report_damage, split_into_chunks
-from spacenet.data.images import PIXEL_SCALE, SUFFIXES, ImageFormat, list_images, read_image
+from spacenet.data.images import SUFFIXES, ImageFormat, list_images, read_image
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
@@ -45,13 +45,6 @@ def read_inputs(
     has_images = any(kind in IMAGE_KINDS for kind in kinds)
     image_format = ImageFormat.for_model(input_shape, scale, resize) if has_images else None
     return _read_chunks(list(zip(names, kinds, strict=True)), input_shape, image_format, stdin)
-
-
-def looks_scaled(x: Array, scale: float) -> bool:
-    """Whether values lie between 0 and 1 although the model's scale is for bytes (0 to 255): probably a mistake."""
-    if scale != PIXEL_SCALE or x.dtype.kind != "f":
-        return False
-    return bool(((x >= 0) & (x <= 1)).all()) and bool((x % 1 != 0).any())
 
 
 def _find_kind(name: str) -> str:

@@ -10,6 +10,7 @@ from torch import Tensor
 from spacenet.config.model import PreprocessingConfig
 
 Array = np.ndarray[Any, Any]
+SMALLEST = 1e-15
 SCALE_RATIO = 10.0
 """Features have different scales if the largest standard deviation is this many times the median."""
 
@@ -37,7 +38,10 @@ class Normalization:
             varying = own[own > 0]
             if len(varying) and varying.max() > SCALE_RATIO * varying.median():
                 return cls(scale, mean, torch.where(own > 0, own, varying.median()))
-        overall = config.std or float((x - mean).square().mean().sqrt()) or 1.0
+        spread = x - mean
+        overall = config.std or float(spread.square().mean().sqrt())
+        if overall < SMALLEST:  # squares of very small numbers are 0 in 32 bits
+            overall = float(spread.double().square().mean().sqrt()) or 1.0
         return cls(scale, mean, torch.tensor(overall))
 
     def __call__(self, x: Array) -> Tensor:

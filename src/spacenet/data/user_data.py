@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spacenet.data.arrays import check_finite, check_numbers, read_arrays, to_native
+from spacenet.data.arrays import read_arrays
+from spacenet.data.checks import check_labels, check_samples
 from spacenet.data.dataset import Dataset
 from spacenet.data.images import ImageFormat, list_images, read_header, read_image
 from spacenet.data.preprocessing import Array
@@ -73,11 +74,7 @@ def to_samples(values: Any, where: str) -> Array:
     x = _to_array(values, where)
     if x.dtype.kind == "O":  # columns of several types, or one array for each sample
         x = _to_array(x.tolist(), where)
-    check_numbers(where, x.dtype)
-    x = to_native(x)
-    if x.ndim:
-        check_finite(where, x)
-    return x
+    return check_samples(x, where)
 
 
 def to_labels(values: Any, where: str) -> Array:
@@ -86,17 +83,12 @@ def to_labels(values: Any, where: str) -> Array:
     y = np.array(values, dtype=object) if isinstance(values, list | tuple) else _to_array(values, where)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.dtype.kind == "O":
-        labels = [label.item() if hasattr(label, "item") else label for label in y.ravel().tolist()]
-        kinds = set(map(type, labels))
-        if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
-            raise DataError(f"{where} holds labels of several types; use integers only, or strings only")
-        y = np.array(labels).reshape(y.shape)
-    if y.dtype.kind == "f" and np.isfinite(y).all() and (y == np.floor(y)).all():
+    y = check_labels(y, where)
+    if y.dtype.kind == "f":
+        if not (y == np.floor(y)).all():
+            raise DataError(f"{where} holds {y.dtype} labels; integers or strings are needed, e.g. y.astype(int)")
         y = y.astype(np.int64)
-    if y.dtype.kind not in "biuU" or y.dtype.itemsize == 0:
-        raise DataError(f"{where} holds {y.dtype} labels; integers or strings are needed, e.g. y.astype(int)")
-    return to_native(y)
+    return y
 
 
 def _to_array(values: Any, where: str) -> Array:

@@ -13,8 +13,7 @@ from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.density.statistics import count_floats
-from spacenet.utils.files import load_tensors, save_tensors
-from spacenet.utils.tensors import in_section, section
+from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
 ANALYSIS = "analysis.safetensors"
 SAMPLES_PER_CLASS = 50

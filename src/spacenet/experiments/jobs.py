@@ -14,7 +14,7 @@ from typing import Any
 from spacenet.config.engine import EngineConfig
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import RunError, SpaceFull, SpacenetError
+from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
 from spacenet.experiments.engines import WorkersDied, launch, run_parallel
 from spacenet.experiments.run import CONFIG, LOG, Run, RunData, check_labels, load_config, load_metrics, load_run
@@ -110,6 +110,9 @@ def _attempt(job: Job, folder: Path | None, callbacks: Sequence[Callback], hardw
         return Outcome(job, error.result, error)
     except SpacenetError as error:
         return Outcome(job, error=error)
+    except OSError as error:  # a full disk, a folder that is gone: no fault of the program
+        place = f"{error.filename}: " if error.filename else ""
+        return Outcome(job, error=FileError(f"{place}{error.strerror or error}"))
     except Exception as error:  # a fault of ours or of a user's method: the other runs go on
         return Outcome(job, error=_note(job, error))
 

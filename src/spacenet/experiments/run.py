@@ -33,9 +33,9 @@ from spacenet.model.model import Model
 from spacenet.nets import build_net
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task
-from spacenet.utils.files import load_tensors, save_tensors, save_text
+from spacenet.utils.files import make_folder, save_text
 from spacenet.utils.optimizers import Optimizer
-from spacenet.utils.tensors import in_section, section
+from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
 MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
@@ -144,7 +144,7 @@ class Run:
     def execute(self) -> RunData:
         """Learn what is still to be learned."""
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             if not (self.folder / CONFIG).exists():
                 save_text(self.folder / CONFIG, self.config.to_toml())
             self.callbacks.append(FileLogger(self.folder / LOG))

@@ -19,6 +19,7 @@ from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Job, Outcome, differing_settings
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
+from spacenet.utils.files import make_folder
 from spacenet.utils.text import MeanStd
 
 JOURNAL, SETTINGS = "journal.log", "settings"
@@ -74,7 +75,7 @@ class Sweep:
         optuna, storage = self._optuna, None
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
             journal = require_extra("sweep", "sweep", "optuna.storages.journal")
             storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
         study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)

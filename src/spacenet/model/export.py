@@ -165,8 +165,6 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
             content = form.content(program, metadata)
             beside.write_bytes(content)
             difference = _check(model, form, beside, metadata)
-    except OSError as error:
-        raise SpacenetError(f"{path}: cannot be written ({error.strerror or error})") from error
     except SpacenetError:
         raise
     except Exception as error:  # exporters and runtimes raise errors of many kinds

@@ -11,6 +11,7 @@ When a file is read everything is checked: it may be damaged or malicious.
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,12 +34,15 @@ from spacenet.nets import build_net
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import packed_units, sizes
-from spacenet.utils.files import save_bytes
+from spacenet.utils.files import atomic_write, real_path, report_os_errors
+from spacenet.utils.lock import lock
 
 HEADER = "spacenet-model"
 MAX_HEADER = 4 * 1024**2
 """Bytes of a header that are read; a model of a thousand classes has a tenth of that."""
 FORMAT = 2
+PROBE = 8
+"""Inputs that a model must answer alike before and after it is written."""
 EXTRA = "extra/"
 MEAN, STD = "normalization/mean", "normalization/std"
 MAX_PACKED = 2**24
@@ -49,20 +53,58 @@ Arrays = dict[str, Array]
 
 
 def save_model(path: Path, model: Model) -> None:
-    """Write a model so that the file is there as a whole or not at all; equal models give equal bytes."""
-    try:
-        save_bytes(path, to_bytes(model))
-    except OSError as error:
-        raise ModelFileError(f"{path}: cannot be written ({error.strerror or error})") from error
+    """Put a model into the place of a file. On any doubt the file stays as it was; equal models give equal bytes.
+
+    What was written is read again in full and must answer like the model before it is used. A file that another process
+    has changed since the model was loaded from it is not replaced.
+    """
+    path = real_path(path)  # a link stays a link
+    content = to_bytes(model)
+    with report_os_errors(path, "written"), lock(path), atomic_write(path) as beside:
+        _check_unchanged(path, model)
+        beside.write_bytes(content)
+        _check_written(beside, model)
+    model.origin = path, _checksum_in(content)
 
 
 def load_model(path: Path) -> Model:
     """Read a model file. Its content is not trusted: everything is checked."""
     path = Path(path).expanduser()
     try:
-        return from_bytes(_content(path))
+        content = _content(path)
+        model = from_bytes(content)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
+    model.origin = real_path(path), _checksum_in(content)
+    return model
+
+
+def _check_unchanged(path: Path, model: Model) -> None:
+    origin, checksum = model.origin or (None, "")
+    if path == origin and path.exists() and _checksum_in(_content(path)) != checksum:
+        raise ModelFileError(
+            f"{path} was changed by another process since this model was loaded from it.",
+            cli="Learn the task again.",
+            python="Load it again and repeat what you did, or save this model under another name.",
+        )
+
+
+def _check_written(beside: Path, model: Model) -> None:
+    """Raise `ModelFileError` unless the file is a model that answers like this one."""
+    try:
+        written, probe = from_bytes(_content(beside)), make_probe(model)
+        same = torch.equal(written.scores(probe), model.scores(probe)) and written.tasks == model.tasks
+    except ModelFileError as error:
+        raise ModelFileError(f"the model cannot be saved: {error}") from error
+    if not same:
+        raise ModelFileError("the model was not saved: what was written does not answer like it")
+
+
+def make_probe(model: Model) -> Array:
+    """A few raw inputs like those that a model takes."""
+    normalization, rng = model.fitted_normalization, np.random.default_rng(0)
+    values = torch.from_numpy(rng.normal(size=(PROBE, *model.input_shape)).astype(np.float32))
+    return np.asarray(((values * normalization.std + normalization.mean) / normalization.scale).numpy())
 
 
 def to_bytes(model: Model) -> bytes:
@@ -97,7 +139,7 @@ def _content(path: Path) -> bytes:
                 raise ModelFileError("not a model file")
             text = file.read(length)
             ends = [each["data_offsets"][1] for name, each in _parse(text).items() if name != "__metadata__"]
-            if path.stat().st_size != 8 + length + max(ends, default=0):
+            if os.fstat(file.fileno()).st_size != 8 + length + max(ends, default=0):
                 raise ModelFileError("cut off, or not a model file")
             return start + text + file.read()
     except FileNotFoundError as error:
@@ -116,6 +158,12 @@ def _parse(text: str | bytes) -> dict[str, Any]:
     if not isinstance(header, dict):
         raise ModelFileError("damaged: its header cannot be read")
     return header
+
+
+def _checksum_in(content: bytes) -> str:
+    """The checksum that a file claims to have."""
+    metadata = _parse(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
+    return str(metadata.get(HEADER, "")).partition(" ")[0]
 
 
 def compute_checksum(text: str, arrays: Arrays) -> str:

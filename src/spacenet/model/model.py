@@ -7,6 +7,7 @@ service are ways to use it.
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.data.augmentation import check_images
+from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
@@ -52,6 +54,8 @@ class Model:
     metrics: dict[str, Any] = field(default_factory=dict)  # what a run measured, if the model comes from one
     method: SparseMethod = None  # type: ignore[assignment]
     """What learns and predicts, on the CPU; a new one if none is given."""
+    origin: tuple[Path, str] | None = field(default=None, compare=False)
+    """The file that it was loaded from or saved to, and that file's checksum."""
 
     def __post_init__(self) -> None:
         if self.method is None or self.method.device.type != "cpu":
@@ -92,7 +96,7 @@ class Model:
 
     def scores(self, x: Array) -> Tensor:
         """One score for each output."""
-        self.check_shape(x)
+        x = self.check_inputs(x)
         return self.method.predict_all(self.fitted_normalization(x))
 
     def predict_proba(self, x: Array) -> Array:
@@ -118,7 +122,26 @@ class Model:
         if tuple(x.shape[1:]) != self.input_shape:
             raise DataError(f"samples have the shape {tuple(x.shape[1:])}; the model takes {self.input_shape}")
 
+    def check_inputs(self, x: Array) -> Array:
+        """Raw inputs in a type to compute with. Raises `DataError` if the model cannot take them."""
+        x = check_samples(x, "x")
+        self.check_shape(x)
+        return x
+
     # Learning
+
+    def check_task(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """The inputs and labels of a task in types to learn from. Raises `DataError` if the model cannot learn them."""
+        x, y = self.check_inputs(x), check_labels(y, "y")
+        if len(x) != len(y):
+            raise DataError(f"{len(x)} samples and {len(y)} labels; give one label per sample")
+        if not len(x):
+            raise DataError("there are no samples")
+        if self.normalization is not None and looks_scaled(x, self.normalization.scale):
+            what = "the values lie between 0 and 1, and the model learned from bytes (0 to 255)"
+            raise DataError(f"{what}; multiply them by 255")
+        check_same_type(np.unique(y).tolist(), self.classes)
+        return x, y
 
     def learn(
         self,
@@ -133,7 +156,7 @@ class Model:
 
         `config` is what this and later tasks are learned with, if that differs from before; see `check_change`.
         """
-        self.check_shape(x)
+        x, y = self.check_task(x, y)
         if self.method.needs_old_data and self.tasks:
             reason = "can only continue with all old data, which a model does not hold"
             raise SettingsError(f"{self.config.method} {reason}")

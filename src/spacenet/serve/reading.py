@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from spacenet.data import arrays
+from spacenet.data.checks import find_nonfinite, to_native
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
@@ -68,7 +69,7 @@ def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
         raise RequestError("inputs: a number is too large") from error
     with np.errstate(over="ignore"):
         x = flat.reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
-    for row in arrays.find_nonfinite(x):
+    for row in find_nonfinite(x):
         raise RequestError(f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
@@ -138,7 +139,7 @@ def _given_labels(content: bytes) -> list[Any]:
     if header.dtype.kind not in "biufU" or not 0 < header.dtype.itemsize <= 4 * MAX_LABEL or len(header.shape) != 1:
         found = f"{header.dtype} in the shape {_text(header.shape)}"
         raise RequestError(f"y holds {found}; give one label for each row of x")
-    labels = arrays.to_native(np.frombuffer(stream.read(), header.dtype))
+    labels = to_native(np.frombuffer(stream.read(), header.dtype))
     if header.dtype.kind == "U" and (labels.view(np.uint32) > sys.maxunicode).any():  # numpy does not check
         raise RequestError("y holds characters that are not Unicode")
     return list(labels.tolist())

@@ -15,6 +15,8 @@ from spacenet.model.file import load_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import predict_chunk
 from spacenet.serve.messages import RequestError
+from spacenet.utils.files import atomic_write
+from spacenet.utils.lock import lock
 
 MAX_PREDICTIONS = 100_000  # predictions in one response
 Signature = tuple[int, int, int]
@@ -64,8 +66,10 @@ class Store:
     def adopt(self, new: Path, begun_from: Signature) -> None:
         """Put a new file in the place of the model's, and serve it: as a whole, or not at all."""
         served = Served.load(new)
-        if self.signature() != begun_from:
-            raise ModelFileError(f"{self.path.name} was changed by another process meanwhile; learn the task again")
-        shutil.copymode(self.path, new)
-        new.replace(self.path)
+        with lock(self.path):
+            if self.signature() != begun_from:
+                self.current = Served.load(self.path)  # what the other process has learned
+                raise ModelFileError(f"{self.path.name} was changed by another process meanwhile; learn the task again")
+            with atomic_write(self.path) as beside:
+                shutil.copyfile(new, beside)
         self.current = served

@@ -1,29 +1,114 @@
-"""Writing files whole or not at all, and files of tensors with facts: safetensors with one JSON text in the header."""
+"""Replacing files so that each is there as a whole, the old one or the new one.
 
-import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+Every file that spacenet writes comes through `atomic_write`: it is written beside under a name of its own, flushed to
+the disk, renamed, and the folder is flushed too. A process that is killed leaves at most a hidden file, which the next
+one that writes there removes.
+"""
+
+import os
+import re
+import secrets
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
+from spacenet.errors import FileError
 
-from spacenet.errors import RunError
-
-HEADER = "spacenet"
+NAME_LENGTH = 100
+"""Characters of a file's name that the name of its successor has, which is longer and may not have more than 255."""
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """A path to write to, which replaces `path` in one move at the end; after an error nothing is left of it."""
-    beside = path.with_name(path.name + ".new")
+    """A path to write to, which replaces `path` in one move at the end; after an error nothing is left of it.
+
+    The new file has the permissions of the old one. Links are not followed: one in the place of `path` is replaced
+    (`real_path` gives what it leads to).
+    Errors of the file system become a `FileError`.
+    """
+    with report_os_errors(path, "written"):
+        _remove_leftovers(path)
+        mode = _mode(path)
+        beside = path.with_name(f"{_prefix(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+        # Never readable by more people than the old one, not even while it is written.
+        os.close(os.open(beside, flags, 0o666 if mode is None else (mode & 0o777) | stat.S_IWUSR))
+        try:
+            yield beside
+            if mode is not None:
+                beside.chmod(mode)
+            flush(beside)
+            beside.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+        flush(path.parent)
+
+
+def real_path(path: Path) -> Path:
+    """The file that a path leads to, by whatever links; the same for every way to name it."""
+    return Path(os.path.realpath(path.expanduser()))
+
+
+@contextmanager
+def report_os_errors(path: Path, done: str) -> Iterator[None]:
+    """Turn errors of the file system into a `FileError`: `path` cannot be `done`."""
     try:
-        yield beside
-        beside.replace(path)
+        yield
+    except OSError as error:
+        raise FileError(f"{path} cannot be {done} ({error.strerror or error})") from error
+
+
+def flush(path: Path) -> None:
+    """Wait until a file, or the list of a folder's files, is on the disk."""
+    if path.is_dir() and os.name == "nt":  # folders cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
     finally:
-        beside.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _mode(path: Path) -> int | None:
+    """The permissions of the file that is to be replaced, if there is one."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
+
+
+def _prefix(path: Path) -> str:
+    host = re.sub(r"[^\w-]", "-", socket.gethostname())[:40]
+    return f".{path.name[:NAME_LENGTH]}.{host}."
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what processes of this computer that are no longer there have left beside `path`."""
+    if os.name == "nt":  # no harmless way to ask whether a process is there
+        return
+    prefix = _prefix(path)
+    with suppress(OSError):
+        for found in path.parent.iterdir():
+            process = found.name.removeprefix(prefix).partition(".")[0]
+            is_ours = found.name.startswith(prefix) and found.suffix == ".tmp" and process.isdigit()
+            if is_ours and not is_alive(int(process)):
+                found.unlink(missing_ok=True)
+
+
+def is_alive(process: int) -> bool:
+    """Whether a process of this computer is there."""
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # somebody else's
+        pass
+    return True
 
 
 def save_text(path: Path, text: str) -> None:
@@ -37,17 +122,7 @@ def save_bytes(path: Path, content: bytes) -> None:
         beside.write_bytes(content)
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
-    """Write tensors and facts so that the file is there as a whole or not at all; equal content gives equal bytes."""
-    header = {HEADER: json.dumps(facts, sort_keys=True)}  # one entry: the order of several would not be fixed
-    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, header)
-    save_bytes(path, content)  # not save_file: it makes files that only their owner can read
-
-
-def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})[HEADER])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
-        raise RunError(f"{path} cannot be read ({error}); the run has to start again") from error
+def make_folder(folder: Path) -> None:
+    """Make a folder, with those above it, unless it is there."""
+    with report_os_errors(folder, "made"):
+        folder.mkdir(parents=True, exist_ok=True)

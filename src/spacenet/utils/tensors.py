@@ -1,9 +1,19 @@
-"""Tensors by name in sections: model/…, optimizer/…"""
+"""Tensors by name: in sections (model/…, optimizer/…), checked, and in files of safetensors with facts as JSON."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
+
+from spacenet.errors import RunError
+from spacenet.utils.files import save_bytes
+
+HEADER = "spacenet"
 
 
 def section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -39,3 +49,19 @@ def check_finite(tensors: Mapping[str, Tensor], least: Mapping[str, float], what
     for name, bound in least.items():
         if not bool((tensors[name].isfinite() & (tensors[name] >= bound)).all()):
             raise ValueError(f"{what}: {name} has values that are not possible")
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:
+    """Write tensors and facts so that the file is there as a whole or not at all; equal content gives equal bytes."""
+    header = {HEADER: json.dumps(facts, sort_keys=True)}  # one entry: the order of several would not be fixed
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, header)
+    save_bytes(path, content)  # not save_file: it makes files that only their owner can read
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[HEADER])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts
+    except (OSError, SafetensorError, KeyError, ValueError) as error:
+        raise RunError(f"{path} cannot be read ({error}); the run has to start again") from error

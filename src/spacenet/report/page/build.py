@@ -15,7 +15,7 @@ from spacenet.report.page.page import Metric, Page, Section
 from spacenet.report.plots import collect
 from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.table import Table
-from spacenet.utils.files import save_bytes
+from spacenet.utils.files import make_folder, save_bytes
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
 
 PAGE = "report.html"
@@ -102,7 +102,7 @@ def save_page(page: Page, path: Path) -> None:
 
 def save_figures(page: Page, folder: Path) -> list[Path]:
     """Write every plot of a page as SVG and PNG files."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return [path for plot in page.plots for path in plot.save(folder)]
 
 

@@ -1,0 +1,130 @@
+"""The checks that all inputs and labels pass, wherever they come from: arrays, files, data sets or requests."""
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spacenet.errors import DataError
+
+if TYPE_CHECKING:
+    from spacenet.data.preprocessing import Array
+
+MAX_MAGNITUDE = 1e15
+"""Squares of larger numbers, added up over a sample, would not fit into 32 bits."""
+MAX_LABEL = 1000
+"""Characters of a label."""
+MAX_LABELS_BYTES = 64 * 1024**2
+"""Numpy gives every text of an array the space of the longest."""
+PIXEL_SCALE = 1 / 255
+"""The scale of data sets and models whose inputs are bytes."""
+
+
+def check_samples(x: "Array", where: str) -> "Array":
+    """The samples in a type that torch takes. Raises `DataError` unless all values are numbers to compute with."""
+    check_numbers(where, x.dtype)
+    x = to_native(x)
+    bad = find_nonfinite(x)
+    if len(bad):
+        count = f"{len(bad)} of its {len(x)} samples, the first in row {bad[0]}"
+        raise DataError(f"{where} has NaN or infinite values in {count}; remove or replace them")
+    if x.size and x.dtype.itemsize > 1:
+        rows = x.reshape(len(x), -1) if x.ndim else x.reshape(1, 1)
+        largest = np.maximum(rows.max(axis=1).astype(np.float64), -rows.min(axis=1).astype(np.float64))
+        row = int(largest.argmax())
+        if largest[row] > MAX_MAGNITUDE:
+            value = f"row {row} has a value of magnitude {largest[row]:.1e}"
+            raise DataError(f"{where}: {value}; at most {MAX_MAGNITUDE:.0e} is possible: rescale or remove it")
+    return x
+
+
+def check_numbers(where: str, dtype: "np.dtype[np.generic]") -> None:
+    """Raise `DataError` unless values of this type are numbers."""
+    if dtype.kind not in "biuf":
+        raise DataError(f"{where} holds {dtype} values; numbers are needed (integers or floats)")
+
+
+def looks_scaled(x: "Array", scale: float) -> bool:
+    """Whether values lie between 0 and 1 although the scale is one for bytes (0 to 255): probably a mistake."""
+    if scale != PIXEL_SCALE or x.dtype.kind != "f":
+        return False
+    return bool(((x >= 0) & (x <= 1)).all()) and bool((x % 1 != 0).any())
+
+
+def find_nonfinite(x: "Array") -> "Array":
+    """The indices of the rows with NaN or infinite values."""
+    if x.dtype.kind != "f":
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(~np.isfinite(x).reshape(len(x), math.prod(x.shape[1:])).all(axis=1))
+
+
+def to_native(array: "Array") -> "Array":
+    """The same values in a type that torch takes: this machine's byte order, and no floats wider than 64 bits."""
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        return array.astype(np.float64)
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def check_labels(y: "Array", where: str) -> "Array":
+    """Labels that can be kept, in this machine's byte order; bytes become strings. Others raise `DataError`."""
+    if y.dtype.kind == "O":
+        y = _from_objects(y, where)
+    check_label_type(where, y.dtype, y.shape)
+    if y.dtype.kind == "S":
+        try:
+            y = np.char.decode(y, "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{where} holds bytes that are not text ({error.reason})") from error
+    y = to_native(y)
+    if y.dtype.kind == "U":
+        _check_texts(y, where)
+    elif y.dtype.kind in "uf" and len(y) and not float(np.abs(y).max()) < 2**63:  # false for NaN too
+        raise DataError(f"{where} has labels that are not finite or too large")
+    return y
+
+
+def _from_objects(y: "Array", where: str) -> "Array":
+    labels = [label.item() if hasattr(label, "item") else label for label in y.ravel().tolist()]
+    kinds = set(map(type, labels))
+    if len(kinds) != 1 or not kinds <= {str, int, float, bool}:
+        raise DataError(f"{where} holds labels of several types; use integers only, or strings only")
+    return np.array(labels).reshape(y.shape)
+
+
+def check_label_type(where: str, dtype: "np.dtype[np.generic]", shape: tuple[int, ...]) -> None:
+    """Raise `DataError` unless an array of this type and shape can hold labels."""
+    if dtype.kind not in "biufUS" or dtype.itemsize == 0:
+        raise DataError(f"{where} holds {dtype} labels; integers or strings are needed, e.g. y.astype(str)")
+    if len(shape) != 1:
+        raise DataError(f"{where} has the shape {shape}; it needs one label per sample, (n,)")
+
+
+def check_same_type(new: Iterable[Any], known: Iterable[Any]) -> None:
+    """Raise `DataError` if labels look like known ones but are of another type: 3 and "3" would be two classes."""
+    types = {_plain(label): type(label) for label in known}
+    for label in new:
+        if types.get(_plain(label), type(label)) is not type(label):
+            kind = types[_plain(label)].__name__
+            raise DataError(
+                f"the label {label!r} is of the type {type(label).__name__}, and the model knows {kind} labels; "
+                f"use the same type, e.g. y.astype({kind})"
+            )
+
+
+def _plain(label: object) -> str:
+    """The same text for 3, 3.0 and "3"."""
+    return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def _check_texts(y: "Array", where: str) -> None:
+    if y.dtype.itemsize > 4 * MAX_LABEL or y.nbytes > MAX_LABELS_BYTES:
+        longest = y.dtype.itemsize // 4
+        raise DataError(f"{where} has labels of up to {longest} characters; at most {MAX_LABEL} are possible")
+    codes = y.view(np.uint32).reshape(len(y), -1)
+    bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
+    # Zeros fill up shorter texts, so one that comes before another character is part of the label.
+    bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
+    rows = np.flatnonzero(bad.any(axis=1))
+    if len(rows):
+        raise DataError(f"{where}: the label in row {rows[0]} has characters that are not text")
