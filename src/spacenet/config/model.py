@@ -18,13 +18,18 @@ class MethodSettings(Settings):
     """Settings that only one method has. Each method declares its own."""
 
 
+Value = Annotated[float, Ge(-1e15), Le(1e15)]
+Spread = Annotated[float, Ge(1e-30), Le(1e15)]
+"""Squares of larger numbers, added up over a sample, would not fit into 32 bits."""
+
+
 @dataclass(frozen=True)
 class NetConfig(Settings):
     """The network."""
 
     name: str = "mlp"
     """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), or a registered one."""
-    hidden: tuple[Annotated[int, Ge(1)], ...] = ()
+    hidden: tuple[Annotated[int, Ge(1), Le(10_000_000)], ...] = ()
     """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
 
 
@@ -32,11 +37,11 @@ class NetConfig(Settings):
 class PreprocessingConfig(Settings):
     """What is done to raw inputs, (x · scale − mean) / std. What is None follows from the data and its first task."""
 
-    scale: float | None = None
+    scale: Value | None = None
     """Factor that brings raw values to about 0…1; default 1/255 for bytes, else 1."""
-    mean: float | tuple[float, ...] | None = None
+    mean: Value | tuple[Value, ...] | None = None
     """Mean of the scaled values: one number, or one per channel of images."""
-    std: float | tuple[float, ...] | None = None
+    std: Spread | tuple[Spread, ...] | None = None
     """Standard deviation of the scaled values, likewise."""
     centering: Annotated[float, Ge(0), Le(1)] = 0.5
     """What is subtracted: 0 for the mean above, 1 for the first task's mean of each feature, in between a mixture."""
@@ -45,9 +50,6 @@ class PreprocessingConfig(Settings):
     the estimator, otherwise no."""
 
     def validate(self) -> None:
-        for value in self.std if isinstance(self.std, tuple) else (self.std,):
-            if value is not None and not value > 0:
-                raise SettingsError(f"{value} is out of range (more than 0)", setting="std")
         if self.scale is not None and self.scale == 0:
             raise SettingsError("0 would make all inputs equal", setting="scale")
 

@@ -107,9 +107,10 @@ def describe_bounds(hint: Any) -> str:
         found = [describe_bounds(inner) for inner in typing.get_args(hint) if inner is not Ellipsis]
         return next(filter(None, found), "")
     kinds, limits = zip(*_bounds(hint), strict=True)
+    texts = [f"{limit:g}" if isinstance(limit, float) else str(limit) for limit in limits]
     if kinds == (Ge, Le):
-        return f"{limits[0]} to {limits[1]}"
-    return ", ".join(WORDS[kind].format(limit) for kind, limit in _bounds(hint))
+        return " to ".join(texts)
+    return ", ".join(WORDS[kind].format(text) for kind, text in zip(kinds, texts, strict=True))
 
 
 def field_types(kind: Any) -> dict[str, Any]:

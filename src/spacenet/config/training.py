@@ -18,7 +18,7 @@ class TrainingConfig(Settings):
     """Passes over the task's data."""
     first_epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the first task's data, if they differ from the other tasks'."""
-    batch_size: Annotated[int, Ge(1)] = 128
+    batch_size: Annotated[int, Ge(1), Le(1_000_000_000)] = 128
     """Samples per step."""
     learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.01
     """Learning rate."""
