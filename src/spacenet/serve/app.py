@@ -90,7 +90,7 @@ def create_app(
     learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
     _add(app, "POST /learn 202", handlers.learn, messages.Job, "Learn a task", learn)
     _add(app, "GET /learn", handlers.job, messages.Job, "The state of the last training job")
-    app.add_route("/docs", lambda _: _show(app))
+    app.add_route("/docs", _show)
     for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _handle_error)
     return app
@@ -131,8 +131,8 @@ def _respond(content: Any, status: int = 200) -> Response:
     return Response(json.dumps(plain, separators=(",", ":")), status, media_type="application/json")
 
 
-def _show(app: FastAPI) -> Response:
-    page = render_page(app.openapi())
+async def _show(request: Request) -> Response:
+    page = render_page(request.app.openapi())
     return Response(page, media_type="text/html", headers={"content-security-policy": POLICY})
 
 

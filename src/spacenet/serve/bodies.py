@@ -4,6 +4,7 @@ Memory counts when bytes have arrived, not when they are announced, so a client 
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -19,8 +20,10 @@ WAIT_SECONDS = 10.0
 """How long a client may send nothing."""
 MIN_RATE = 16 * 1024
 """Bytes per second that a client has to send on average, beyond `WAIT_SECONDS`."""
-STALLED_SECONDS = 1.0
-"""A body of which nothing arrived for so long has to make room when the memory is full."""
+SLOW_RATE = 256 * 1024
+"""Bodies that arrive with fewer bytes per second share half of the memory, and the slowest has to make room."""
+SLOW_SECONDS = 1.0
+"""… if the service has waited for them that long."""
 RETRY_SECONDS = 0.25
 
 
@@ -28,10 +31,21 @@ class Arrival:
     """A body that is being received."""
 
     def __init__(self, now: float) -> None:
-        self.began = self.last = now
-        self.taken = 0  # bytes of the memory for large bodies
+        self.received = self.taken = 0  # bytes; those of the memory for large bodies
+        self.seconds, self.asked = 0.0, now  # how long the service waited for the client, and since when it does
+        self.patience = WAIT_SECONDS
         self.waits_for_memory = self.dismissed = False
         self.limit = asyncio.timeout(None)
+
+    def note(self, size: int, now: float) -> None:
+        waited = now - self.asked
+        self.received, self.seconds = self.received + size, self.seconds + waited
+        self.patience = min(WAIT_SECONDS, self.patience - waited + size / MIN_RATE)
+
+    def rate(self, now: float) -> float:
+        """Bytes per second, which is infinite at first."""
+        seconds = self.seconds if self.waits_for_memory else self.seconds + now - self.asked
+        return self.received / seconds if seconds >= SLOW_SECONDS else math.inf
 
     def dismiss(self) -> None:
         self.dismissed = True
@@ -64,21 +78,20 @@ class Bodies:
             self._freed.set()
 
     async def _collect(self, request: Request, arrival: Arrival) -> bytes:
-        clock, body, patience = asyncio.get_running_loop().time, bytearray(), WAIT_SECONDS
+        clock, body = asyncio.get_running_loop().time, bytearray()
         try:
             async with arrival.limit as limit:
-                limit.reschedule(clock() + patience)
-                asked = clock()
+                limit.reschedule(arrival.asked + arrival.patience)
                 async for chunk in request.stream():
                     limit.reschedule(None)  # what follows is not the client's time
-                    patience = min(WAIT_SECONDS, patience - (clock() - asked) + len(chunk) / MIN_RATE)
-                    if len(body) + len(chunk) > self.max_bytes:
+                    arrival.note(len(chunk), clock())
+                    if arrival.received > self.max_bytes:
                         raise self._too_large()
-                    if len(body) + len(chunk) > SMALL:
-                        await self._take(arrival, len(body) + len(chunk) - SMALL - arrival.taken)
+                    if arrival.received > SMALL:
+                        await self._take(arrival, arrival.received - SMALL - arrival.taken)
                     body += chunk
-                    asked = arrival.last = clock()
-                    limit.reschedule(0.0 if arrival.dismissed else asked + patience)
+                    arrival.asked = clock()
+                    limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
                 limit.reschedule(None)
         except TimeoutError as error:
             if arrival.dismissed:
@@ -93,10 +106,12 @@ class Bodies:
     async def _take(self, arrival: Arrival, size: int) -> None:
         """Take memory as soon as there is some."""
         arrival.waits_for_memory = True
-        async with self._turn:  # large bodies take turns with everything else, however fast they are sent
-            await asyncio.sleep(0)
-        while self.used + size > self.total:
-            self._make_room()
+        if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
+            async with self._turn:
+                await asyncio.sleep(0)
+        clock = asyncio.get_running_loop().time
+        while self.used + size > (self.total // 2 if arrival.rate(clock()) < SLOW_RATE else self.total):
+            self._make_room(clock())
             self._freed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(RETRY_SECONDS):
@@ -105,14 +120,12 @@ class Bodies:
         arrival.taken += size
         arrival.waits_for_memory = False
 
-    def _make_room(self) -> None:
-        """Dismiss a body that stalls; or, if bodies wait only for each other's memory, the newest of them."""
+    def _make_room(self, now: float) -> None:
+        """Dismiss the slowest body if it is slow, or if bodies wait only for each other's memory."""
         holders = [each for each in self._arriving if each.taken or each.waits_for_memory]
         if any(each.dismissed for each in holders):
             return  # its memory is about to be free
-        now = asyncio.get_running_loop().time()
-        stalled = [each for each in holders if not each.waits_for_memory and now - each.last > STALLED_SECONDS]
-        if stalled:
-            min(stalled, key=lambda each: each.last).dismiss()
-        elif all(each.waits_for_memory for each in holders) and sum(each.taken for each in holders) == self.used:
-            max(holders, key=lambda each: each.began).dismiss()
+        slowest = min(holders, key=lambda each: each.rate(now))
+        in_work = self.used - sum(each.taken for each in holders)
+        if slowest.rate(now) < SLOW_RATE or (not in_work and all(each.waits_for_memory for each in holders)):
+            slowest.dismiss()

@@ -40,8 +40,8 @@ class PrivateFolder:
 
 def remove_leftovers(parent: Path, prefix: str) -> None:
     """Remove the folders of processes that are no more."""
-    for folder in parent.glob(prefix + "*"):
-        if not folder.is_symlink() and not _in_use(folder):
+    for folder in parent.iterdir():
+        if folder.name.startswith(prefix) and not folder.is_symlink() and not _in_use(folder):
             shutil.rmtree(folder, ignore_errors=True)
 
 
