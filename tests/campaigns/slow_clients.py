@@ -90,11 +90,9 @@ def measure(slow: int, seconds: float, clients: int) -> Figures:
         for each in every:
             each.join()
         log = (Path(scratch) / "log").stat().st_size
-    split = [_split(each, began) for each in asked]
+    (p50, p99), (_, large) = (_percentiles(each, began) for each in asked)
     failed = sum(each.status != 200 for several in asked for each in several)
-    p50, p99 = (np.percentile(part, 50) for part in split[0]), (np.percentile(part, 99) for part in split[0])
-    large99 = (np.percentile(part, 99) for part in split[1])
-    return Figures(sum(map(len, asked)), failed, *p50, *p99, *large99, max(sizes) - before, log, connections)
+    return Figures(sum(map(len, asked)), failed, *p50, *p99, *large, max(sizes) - before, log, connections)
 
 
 def ask_small(address: str, clients: int, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
@@ -220,11 +218,16 @@ def _watch(process: psutil.Process, over: Event, sizes: list[int]) -> None:
             sizes.append(process.memory_info().rss)
 
 
-def _split(asked: Sequence[Asked], began: float) -> tuple[list[float], list[float]]:
-    """Milliseconds of the requests before an instant and after it; the first second, of starting, does not count."""
+Pair = tuple[float, float]
+
+
+def _percentiles(asked: Sequence[Asked], began: float) -> tuple[Pair, Pair]:
+    """The 50th and the 99th, in milliseconds, before an instant and after it; the first second does not count."""
     first = min(each.began for each in asked) + 1
     before = [1000 * each.seconds for each in asked if first < each.began and each.began + each.seconds < began]
-    return before, [1000 * each.seconds for each in asked if each.began >= began]
+    during = [1000 * each.seconds for each in asked if each.began >= began]
+    (b50, b99), (d50, d99) = (np.percentile(part, (50, 99)).tolist() for part in (before, during))
+    return (b50, d50), (b99, d99)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
