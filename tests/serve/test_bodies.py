@@ -1,7 +1,7 @@
 """Memory for bodies: taken for what has arrived, bounded in sum, and never held against those that are faster."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 
 import pytest
 from starlette.requests import Request
@@ -40,12 +40,12 @@ async def _trickle() -> AsyncIterator[bytes]:
         await asyncio.sleep(0.02)
 
 
-async def _received(memory: Bodies, stream: AsyncIterator[bytes], work: Awaitable[object] | None = None) -> int:
+async def _received(memory: Bodies, stream: AsyncIterator[bytes], work: float = 0.0) -> int:
     """The length of a body, or the status with which it was refused."""
     try:
         async with memory.receive(_request(stream)) as body:
             assert memory.used <= memory.total
-            await (work or asyncio.sleep(0))
+            await asyncio.sleep(work)
             return len(body)
     except RequestError as error:
         return error.status
@@ -107,7 +107,7 @@ def test_bodies_that_wait_for_each_other_do_not_wait_for_ever() -> None:
     async def play() -> list[int]:
         memory = Bodies(LARGEST)
         async with asyncio.timeout(5):
-            return await asyncio.gather(*(_received(memory, _fast(LARGEST), asyncio.sleep(0.1)) for _ in range(8)))
+            return await asyncio.gather(*(_received(memory, _fast(LARGEST), work=0.1) for _ in range(8)))
 
     lengths = asyncio.run(play())
     assert set(lengths) <= {LARGEST, 503}

@@ -5,6 +5,7 @@ Memory counts when bytes have arrived, not when they are announced, so a client 
 
 import asyncio
 import math
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -27,13 +28,18 @@ SLOW_SECONDS = 1.0
 RETRY_SECONDS = 0.25
 
 
+def draw_patience() -> float:
+    """Seconds that a client gets at first. They vary, lest many that came at once are also dealt with at once."""
+    return WAIT_SECONDS * random.uniform(0.8, 1.0)
+
+
 class Arrival:
     """A body that is being received."""
 
     def __init__(self, now: float) -> None:
         self.received = self.taken = 0  # bytes; those of the memory for large bodies
         self.seconds, self.asked = 0.0, now  # how long the service waited for the client, and since when it does
-        self.patience = WAIT_SECONDS
+        self.patience = draw_patience()
         self.waits_for_memory = self.dismissed = False
         self.limit = asyncio.timeout(None)
 
@@ -49,7 +55,8 @@ class Arrival:
 
     def dismiss(self) -> None:
         self.dismissed = True
-        self.limit.reschedule(0.0)
+        with suppress(RuntimeError):  # its time is over just now
+            self.limit.reschedule(0.0)
 
 
 class Bodies:
@@ -58,7 +65,8 @@ class Bodies:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes, self.total, self.used = max_bytes, LARGE_AT_ONCE * max_bytes, 0
         self._arriving: set[Arrival] = set()
-        self._turn, self._freed = asyncio.Lock(), asyncio.Event()
+        self._turn, self._slow, self._fast = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._freed = asyncio.Event()
 
     @asynccontextmanager
     async def receive(self, request: Request) -> AsyncIterator[bytes]:
@@ -74,8 +82,9 @@ class Bodies:
             yield body
         finally:
             self._arriving.discard(arrival)
-            self.used -= arrival.taken
-            self._freed.set()
+            if arrival.taken:
+                self.used -= arrival.taken
+                self._freed.set()
 
     async def _collect(self, request: Request, arrival: Arrival) -> bytes:
         clock, body = asyncio.get_running_loop().time, bytearray()
@@ -109,16 +118,22 @@ class Bodies:
         if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
             async with self._turn:
                 await asyncio.sleep(0)
-        clock = asyncio.get_running_loop().time
-        while self.used + size > (self.total // 2 if arrival.rate(clock()) < SLOW_RATE else self.total):
-            self._make_room(clock())
-            self._freed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(RETRY_SECONDS):
-                    await self._freed.wait()
-        self.used += size
+        if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:
+            await self._take_in_turn(self._slow, self.total // 2, size)
+        else:
+            await self._take_in_turn(self._fast, self.total, size)
         arrival.taken += size
         arrival.waits_for_memory = False
+
+    async def _take_in_turn(self, queue: asyncio.Lock, limit: int, size: int) -> None:
+        async with queue:
+            while self.used + size > limit:
+                self._make_room(asyncio.get_running_loop().time())
+                self._freed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY_SECONDS):
+                        await self._freed.wait()
+            self.used += size
 
     def _make_room(self, now: float) -> None:
         """Dismiss the slowest body if it is slow, or if bodies wait only for each other's memory."""

@@ -11,13 +11,13 @@ from typing import Any, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from spacenet.serve.bodies import MIN_RATE, WAIT_SECONDS
+from spacenet.serve.bodies import MIN_RATE, WAIT_SECONDS, draw_patience
 
-CHECK_SECONDS = 0.5
+CHECK_SECONDS = 0.25
 MAX_HEADERS = 32 * 1024
 LINGER_SECONDS = 2.0
 """How long the rest of a rejected request is read, so that the client comes to reading the response."""
-LINGER_BYTES = 32 * 1024**2
+LINGER_BYTES = 16 * 1024**2
 """… and how much of such rests is read in `CHECK_SECONDS`, of all connections together."""
 MAX_UNSENT = 256 * 1024**2
 """Bytes of responses that clients have not read yet, of all connections together."""
@@ -102,7 +102,7 @@ class Connection(H11Protocol):
     def __init__(self, guard: Guard, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.guard, self.lingers = guard, False
-        self._patience, self._unsent = WAIT_SECONDS, 0
+        self._patience, self._unsent = draw_patience(), 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self.real = transport
@@ -127,7 +127,7 @@ class Connection(H11Protocol):
             if not self.transport.is_closing():
                 self.end()
             return
-        self._patience = WAIT_SECONDS
+        self._patience = draw_patience()
         super().on_response_complete()
         self.guard.note_response(self)
 

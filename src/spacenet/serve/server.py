@@ -19,7 +19,7 @@ MAX_CONNECTIONS = 1000
 SPARE_FILES = 128
 """Files that the process may need for other things than connections."""
 LAST_REQUESTS_SECONDS = 10
-ACCEPT_AT_ONCE = 16
+ACCEPT_AT_ONCE = 4
 """New connections between two looks at the others."""
 BACKLOG = 1024
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
@@ -35,6 +35,7 @@ class Server(uvicorn.Server):
             http=cast(Any, partial(Connection, self.guard)),
             ws="none",
             lifespan="off",
+            proxy_headers=False,
             backlog=ACCEPT_AT_ONCE,
             timeout_graceful_shutdown=LAST_REQUESTS_SECONDS,
             h11_max_incomplete_event_size=MAX_HEADERS,
