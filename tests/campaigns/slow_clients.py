@@ -131,16 +131,17 @@ def disturb(address: str, count: int, ready: Barrier, attack: Event, over: Event
 
 async def _disturb(host: str, count: int, over: Event) -> None:
     behaviours = [_half_header, _half_header, _stalled_body, _stalled_body, _endless_body]
-    tasks = [asyncio.create_task(_again(behaviours[number % 5], host)) for number in range(count)]
-    tasks.append(asyncio.create_task(_again(_flood, host)))
+    tasks = [asyncio.create_task(_again(behaviours[number % 5], host, number / 100)) for number in range(count)]
+    tasks.append(asyncio.create_task(_again(_flood, host, 0)))
     while not over.is_set():
         await asyncio.sleep(0.1)
     for each in tasks:
         each.cancel()
 
 
-async def _again(behaviour: Behaviour, host: str) -> None:
+async def _again(behaviour: Behaviour, host: str, offset: float) -> None:
     name, _, port = host.rpartition(":")
+    await asyncio.sleep(offset)  # so many do not keep step with each other
     while True:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection(name, int(port))
