@@ -102,12 +102,14 @@ class Bodies:
                     arrival.asked = clock()
                     limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
                 limit.reschedule(None)
+            return bytes(body)
         except TimeoutError as error:
             if arrival.dismissed:
                 raise RequestError("too many large requests arrive at the same time; try again later", 503) from error
             reason = f"the body did not arrive in time: at least {MIN_RATE // 1024} KiB per second are needed"
             raise RequestError(reason, 408) from error
-        return bytes(body)
+        finally:
+            body.clear()  # now: the frames of an error may live on until the garbage collector comes
 
     def _too_large(self) -> RequestError:
         return RequestError(f"the body is larger than {self.max_bytes / 1024**2:g} MiB; send less at a time", 413)
