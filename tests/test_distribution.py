@@ -19,7 +19,7 @@ PACKAGE = Path(spacenet.__file__).parent
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.*"))]
 NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "lightning": "lightning-fabric", "distributed": "distributed"}
 """Distributions whose modules have another name."""
-THROUGH = {"urllib3": "requests", "pydantic": "fastapi", "starlette": "fastapi"}
+THROUGH = {"urllib3": "requests", "pydantic": "fastapi", "starlette": "fastapi", "h11": "uvicorn"}
 """What comes with what is declared."""
 
 

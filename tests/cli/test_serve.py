@@ -5,8 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,8 @@ import pytest
 from spacenet.cli.main import main
 from spacenet.cli.serve import open_listener
 from spacenet.model.file import save_model
+from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.store import Store
 from tests.model.support import blobs, model
 
 
@@ -27,8 +30,12 @@ def file(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def _server(file: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "spacenet", "serve", str(file), "--port", "0", "--allow-learn"]
+def _server(
+    file: Path, *, files: int | None = None, options: Sequence[str] = ()
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    command = [sys.executable, "-m", "spacenet", "serve", str(file), "--port", "0", "--allow-learn", *options]
+    if files is not None:
+        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "bash", *command]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -59,6 +66,55 @@ def test_a_killed_service_can_be_started_again_and_ctrl_c_ends_it(file: Path) ->
         assert (process.returncode, out, err) == (0, "stopped\n", "")
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_learner_and_removes_the_samples(file: Path, number: signal.Signals) -> None:
+    content = file.read_bytes()
+    x, y = blobs(["cat", "dog"], per_class=500)
+    with _server(file) as (process, address), _server(file) as (second, _):
+        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+        (learner,) = psutil.Process(process.pid).children()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, "stopped\n", "")
+        assert not learner.is_running()
+        second.send_signal(number)
+        assert second.wait(timeout=20) == 0
+    assert list(file.parent.iterdir()) == [file]
+    assert file.read_bytes() == content
+
+
+def test_a_second_service_leaves_the_job_of_the_first_alone(file: Path) -> None:
+    x, y = blobs(["cat", "dog"], per_class=500)
+    with _server(file) as (_, address):
+        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+        TrainingJob(Store(file)).close()  # what a second service begins with
+        assert httpx.get(f"{address}/learn").json()["state"] == "running", "it was too short to be disturbed"
+        while (job := httpx.get(f"{address}/learn").json())["state"] == "running":
+            time.sleep(0.1)
+        assert (job["state"], job["error"]) == ("done", None)
+
+
+def test_more_half_requests_than_files_stop_nothing_and_fill_no_log(file: Path) -> None:
+    with _server(file, files=200) as (process, address):
+        host, port = address.removeprefix("http://").split(":")
+        half = [socket.create_connection((host, int(port))) for _ in range(250)]
+        for each in half:
+            with suppress(OSError):  # those that had to make room
+                each.sendall(b"GET /health HTTP/1.1\r\n")
+        assert [httpx.get(f"{address}/health").status_code for _ in range(3)] == [200] * 3
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+        assert (process.returncode, len(err) < 10_000) == (0, True)
+        for each in half:
+            each.close()
+
+
+def test_a_host_that_is_allowed(file: Path) -> None:
+    with _server(file, options=("--allow-host", "models.example", "--allow-host", "other.example:81")) as (_, address):
+        for host, status in {"models.example": 200, "other.example:81": 200, "evil.example": 421}.items():
+            assert httpx.get(f"{address}/health", headers={"host": host}).status_code == status
+
+
 def test_a_port_that_is_taken(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["serve", str(file), "--port", str(taken.getsockname()[1])]) == 2
@@ -72,6 +128,7 @@ def test_a_port_that_is_taken(file: Path, capsys: pytest.CaptureFixture[str]) ->
         (["FILE", "--port", "70000"], "port: 70000"),
         (["FILE", "--max-request-mb", "0"], "max-request-mb: 0"),
         (["FILE", "--threads", "0"], "threads: 0"),
+        (["FILE", "--allow-host", "http://example.org/"], "allow-host: 'http://example.org/' is not the name"),
         (["FILE", "--host", "no such host"], "cannot listen at no such host"),
     ],
 )

@@ -18,6 +18,7 @@ from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
+HOST = "localhost:8000"
 NPY = {"content-type": "application/x-npy"}
 NPZ = {"content-type": "application/x-npz"}
 
@@ -31,7 +32,7 @@ class Service:
     def ask(self, verb: str, path: str, **request: Any) -> httpx.Response:
         async def asked() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
                 return await client.request(verb, path, **request)
 
         return asyncio.run(asked())
@@ -57,7 +58,7 @@ def service(
         save_model(path, model())
     store = Store(path)
     with ThreadPoolExecutor(2) as pool, closing(TrainingJob(store)) if learns else nullcontext() as learning:
-        yield Service(create_app(store, learning, pool, max_bytes), store, learning)
+        yield Service(create_app(store, learning, pool, max_bytes, {HOST}), store, learning)
 
 
 def npy(array: np.ndarray, **options: Any) -> bytes:

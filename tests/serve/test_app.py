@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import struct
 import zipfile
 from collections.abc import AsyncIterator, Iterator
@@ -286,4 +287,13 @@ def test_the_service_describes_itself(served: Service) -> None:
     assert "application/x-npy" in predict["requestBody"]["content"]
     assert predict["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/Predictions")
     assert "202" in described["paths"]["/learn"]["post"]["responses"]
-    assert "script" in served.ask("GET", "/docs").text
+
+
+def test_the_page_about_the_service_loads_nothing(served: Service) -> None:
+    answer = served.ask("GET", "/docs")
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert not re.search(r"<script|<link|<img|@import|url\(|//", answer.text)
+    for words in ("GET /health", "POST /predict", "POST /learn", "application/x-npy", "openapi.json"):
+        assert words in answer.text
+    assert served.ask("GET", "/redoc").status_code == 404

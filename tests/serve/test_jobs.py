@@ -148,6 +148,7 @@ def test_what_a_killed_service_left_is_removed(tmp_path: Path) -> None:
     left = tmp_path / f".{NAME}.learning-abc"
     left.mkdir()
     (left / "new.safetensors").write_bytes(b"half")
+    os.utime(left, (0, 0))
     TrainingJob(Store(tmp_path / NAME))
     assert _only_the_model(tmp_path)
 

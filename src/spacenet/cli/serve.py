@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
+import tyro
 from annotated_types import Ge, Gt, Le
 
 from spacenet.cli.forms import ModelArgument, parse
@@ -19,13 +20,15 @@ from spacenet.utils.extras import require_extra
 
 MOST_THREADS = 4
 """By default: a prediction takes less time than all that is around it."""
-LAST_REQUESTS_SECONDS = 10
 BACKLOG = 512
 
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Serve predictions of a model over HTTP; see /docs at the address that is printed."""
+    """Serve predictions of a model over HTTP; see /docs at the address that is printed.
+
+    Ctrl-C or SIGTERM ends it with exit code 0; a task that is being learned is given up.
+    """
 
     model: ModelArgument
     host: str = "127.0.0.1"
@@ -36,32 +39,39 @@ class ServeOptions:
     """Let requests add classes to the model; the model file is replaced after each task."""
     max_request_mb: Annotated[float, Gt(0), Le(4096)] = 16.0
     """Largest request in MiB; archives count as unpacked."""
+    allow_host: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME")] = ()
+    """Name under which the service may be reached besides its address and localhost, with or without a port;
+    can be given several times."""
     threads: Annotated[int, Ge(1)] | None = None
     """Threads that predict (default: one per processor core, at most 4)."""
 
 
 def serve(arguments: list[str]) -> int:
     options = parse(ServeOptions, arguments, "serve")
-    uvicorn = require_extra("serve", "web", "uvicorn")
+    require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
+    from spacenet.serve.hosts import check_names, own_hosts
     from spacenet.serve.jobs import TrainingJob
+    from spacenet.serve.server import Server, end_on_signals
     from spacenet.serve.store import Store
 
+    allowed = check_names(options.allow_host)
     torch.set_num_threads(1)
     store = Store(options.model)
     threads = options.threads or min(MOST_THREADS, os.cpu_count() or 1)
     with (
+        suppress(KeyboardInterrupt),  # a signal before the server runs
+        end_on_signals() as ending,
         closing(open_listener(options.host, options.port)) as listener,
         ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
         closing(TrainingJob(store)) if options.allow_learn else nullcontext() as learning,
     ):
-        app = create_app(store, learning, pool, int(options.max_request_mb * 1024**2))
+        hosts = allowed | own_hosts(*listener.getsockname()[:2])
+        server = Server(create_app(store, learning, pool, int(options.max_request_mb * 1024**2), hosts))
+        ending.server = server
         _announce(options, listener, store.current.model)
-        quiet = {"log_level": "warning", "access_log": False}
-        config = uvicorn.Config(app, timeout_graceful_shutdown=LAST_REQUESTS_SECONDS, **quiet)
-        with suppress(KeyboardInterrupt):  # the way to end it
-            uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
     print("stopped", flush=True)
     return 0
 

@@ -2,9 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -15,8 +14,11 @@ from starlette.requests import ClientDisconnect
 from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve import messages
+from spacenet.serve.bodies import Bodies
+from spacenet.serve.hosts import HostCheck
 from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.messages import RequestError
+from spacenet.serve.pages import POLICY, render_page
 from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
@@ -24,10 +26,6 @@ ABOUT = "A spacenet model: predict the class of inputs and, where that is allowe
 TOP = {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}}
 NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 MAX_TOP = 10**6
-SMALL = 64 * 1024
-LARGE_AT_ONCE = 8
-"""Requests with more than `SMALL` bytes that are received and worked on at the same time; others wait."""
-BODY_SECONDS = 60.0  # for a body to arrive
 Result = TypeVar("Result")
 
 
@@ -35,35 +33,7 @@ class Handlers:
     """What all endpoints share: the model, the training job if learning is allowed, and the threads for the work."""
 
     def __init__(self, store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> None:
-        self.store, self.learning, self.pool, self.max_bytes = store, learning, pool, max_bytes
-        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
-
-    @asynccontextmanager
-    async def body(self, request: Request) -> AsyncIterator[bytes]:
-        """A request's body, in bounded memory even if its length is not given or it never ends.
-
-        Its memory counts as taken until the end of the block.
-        """
-        too_large = RequestError(f"the body is larger than {self.max_bytes / 1024**2:g} MiB; send less at a time", 413)
-        claimed = request.headers.get("content-length", "")
-        if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.max_bytes):
-            raise too_large
-        body, large = bytearray(), False
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                async for chunk in request.stream():
-                    if len(body) + len(chunk) > self.max_bytes:
-                        raise too_large
-                    if len(body) + len(chunk) > SMALL and not large:
-                        await self._large.acquire()
-                        large = True
-                    body += chunk
-            yield bytes(body)
-        except TimeoutError as error:
-            raise RequestError(f"the body did not arrive within {BODY_SECONDS:.0f} s", 408) from error
-        finally:
-            if large:
-                self._large.release()
+        self.store, self.learning, self.pool, self.bodies = store, learning, pool, Bodies(max_bytes)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
@@ -71,7 +41,7 @@ class Handlers:
 
     async def predict(self, request: Request) -> Response:
         kind, top = _kind(request), _top(request)
-        async with self.body(request) as body:
+        async with self.bodies.receive(request) as body:
             return await self.in_thread(self._predict, body, kind, top)
 
     def _predict(self, body: bytes, kind: str, top: int) -> Response:
@@ -84,11 +54,11 @@ class Handlers:
         if learning is None:
             raise RequestError(NO_LEARNING, 403)
         learning.check_free()  # before the body is received
-        async with self.body(request) as body:
+        async with self.bodies.receive(request) as body:
             return await self.in_thread(self._learn, learning, body, kind)
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, self.store.current.model.input_shape, self.max_bytes)
+        x, y = read_task(body, kind, self.store.current.model.input_shape, self.bodies.max_bytes)
         return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
@@ -106,10 +76,13 @@ class Handlers:
         return _respond(self.store.current.description)
 
 
-def create_app(store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int) -> FastAPI:
-    """The service as an ASGI application; without `learning` it only predicts."""
+def create_app(
+    store: Store, learning: TrainingJob | None, pool: Executor, max_bytes: int, hosts: Iterable[str]
+) -> FastAPI:
+    """The service as an ASGI application; without `learning` it only predicts. `hosts`: what it is called."""
     handlers = Handlers(store, learning, pool, max_bytes)
-    app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None)
+    app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None, docs_url=None)
+    app.add_middleware(HostCheck, hosts=frozenset(hosts))
     _add(app, "GET /health", handlers.health, messages.Health, "Health")
     _add(app, "GET /model", handlers.model, messages.Description, "Describe the model")
     predict = _body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it.", [TOP])
@@ -117,6 +90,7 @@ def create_app(store: Store, learning: TrainingJob | None, pool: Executor, max_b
     learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
     _add(app, "POST /learn 202", handlers.learn, messages.Job, "Learn a task", learn)
     _add(app, "GET /learn", handlers.job, messages.Job, "The state of the last training job")
+    app.add_route("/docs", _show)
     for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _handle_error)
     return app
@@ -155,6 +129,11 @@ def _respond(content: Any, status: int = 200) -> Response:
     """JSON in plain ASCII: labels may hold what is not text to UTF-8."""
     plain = content.model_dump() if isinstance(content, BaseModel) else content
     return Response(json.dumps(plain, separators=(",", ":")), status, media_type="application/json")
+
+
+async def _show(request: Request) -> Response:
+    page = render_page(request.app.openapi())
+    return Response(page, media_type="text/html", headers={"content-security-policy": POLICY})
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:

@@ -6,10 +6,8 @@ step. Whatever happens to the process, the model in memory and on disk stay the 
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
+from spacenet.serve.folders import PrivateFolder, remove_leftovers
 from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.store import Signature, Store
 
@@ -37,8 +36,7 @@ class TrainingJob:
         if not os.access(folder, os.W_OK):
             reason = f"{folder} cannot be written to, and new models are written there"
             raise SettingsError(reason, setting="allow_learn")
-        for leftover in folder.glob(self._prefix + "*"):  # of a service that was killed
-            shutil.rmtree(leftover, ignore_errors=True)
+        remove_leftovers(folder, self._prefix)
 
     def check_free(self) -> None:
         if self.job.state == "running":
@@ -46,27 +44,33 @@ class TrainingJob:
             raise RequestError(f"{task} is being learned; see GET /learn, and try again later", 409)
 
     def start(self, x: Array, y: Array) -> Job:
-        with self._lock:
+        with self._lock:  # until the process runs, so that `close` finds it
             self.check_free()
+            if self._closed:
+                raise RequestError("the service is being stopped", 503)
             epochs = self.store.current.model.config.training.epochs
             job = Job(number=self.job.number + 1, state="running", samples=len(x), epochs=epochs)
             self.job, self._began = job, time.monotonic()
+            self._start(x, y)
+        return job
+
+    def _start(self, x: Array, y: Array) -> None:
         folder = None
         try:
-            folder = Path(tempfile.mkdtemp(prefix=self._prefix, dir=self.store.path.parent))
-            np.savez(folder / "data.npz", x=x, y=y)
+            folder = PrivateFolder(self.store.path.parent, self._prefix)
+            np.savez(folder.path / "data.npz", x=x, y=y)
             signature = self.store.signature()
-            self.process = self.start_process(folder)
+            self.process = self.start_process(folder.path)
         except OSError as error:
             self._end(folder, f"the worker process could not be started ({error.strerror or error})")
             raise RequestError(self.job.error or "", 503) from error
         self._watcher = threading.Thread(target=self._watch, args=(self.process, folder, signature), daemon=True)
         self._watcher.start()
-        return job
 
     def close(self) -> None:
-        """End the learning process, if there is one; the model stays as it is."""
-        self._closed = True
+        """End the learning process, if there is one, and remove what it was given; the model stays as it is."""
+        with self._lock:
+            self._closed = True
         if self._watcher is not None:
             assert self.process is not None
             self.process.kill()
@@ -80,10 +84,10 @@ class TrainingJob:
         env = {**os.environ, "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
         return subprocess.Popen(command, **pipes, env=env, text=True, encoding="utf-8", start_new_session=True)
 
-    def _watch(self, process: Process, folder: Path, begun_from: Signature) -> None:
+    def _watch(self, process: Process, folder: PrivateFolder, begun_from: Signature) -> None:
         try:
             if (problem := self._follow(process)) is None:
-                self.store.adopt(folder / "new.safetensors", begun_from)
+                self.store.adopt(folder.path / "new.safetensors", begun_from)
         except (SpacenetError, OSError) as error:
             problem = str(error)
         except Exception as error:  # whatever it was, the state must not stay "running"
@@ -107,9 +111,9 @@ class TrainingJob:
         how = f"was killed (signal {-process.returncode})" if process.returncode < 0 else "ended unexpectedly"
         return problem or f"the worker process {how}; the memory may have been too small"
 
-    def _end(self, folder: Path | None, problem: str | None) -> None:
+    def _end(self, folder: PrivateFolder | None, problem: str | None) -> None:
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            folder.remove()
         facts = {"state": "failed" if problem else "done", "error": problem, "seconds": self._seconds()}
         self.job = self.job.model_copy(update=facts)
 

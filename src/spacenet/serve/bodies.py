@@ -1,0 +1,148 @@
+"""Bodies of requests, received in bounded memory and time whatever clients send, or do not send.
+
+Memory counts when bytes have arrived, not when they are announced, so a client that stalls holds only what it sent.
+"""
+
+import asyncio
+import math
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from starlette.requests import Request
+
+from spacenet.serve.messages import RequestError
+
+SMALL = 64 * 1024
+"""Bytes of a body that need no place in the memory for large ones; the number of connections bounds their sum."""
+LARGE_AT_ONCE = 8
+"""The memory for large bodies suffices for so many of the largest that are allowed."""
+WAIT_SECONDS = 10.0
+"""How long a client may send nothing."""
+MIN_RATE = 16 * 1024
+"""Bytes per second that a client has to send on average, beyond `WAIT_SECONDS`."""
+SLOW_RATE = 256 * 1024
+"""Bodies that arrive with fewer bytes per second share half of the memory, and the slowest has to make room."""
+SLOW_SECONDS = 1.0
+"""… if the service has waited for them that long."""
+RETRY_SECONDS = 0.25
+
+
+def draw_patience() -> float:
+    """Seconds that a client gets at first. They vary, lest many that came at once are also dealt with at once."""
+    return WAIT_SECONDS * random.uniform(0.8, 1.0)
+
+
+class Arrival:
+    """A body that is being received."""
+
+    def __init__(self, now: float) -> None:
+        self.received = self.taken = 0  # bytes; those of the memory for large bodies
+        self.seconds, self.asked = 0.0, now  # how long the service waited for the client, and since when it does
+        self.patience = draw_patience()
+        self.waits_for_memory = self.dismissed = False
+        self.limit = asyncio.timeout(None)
+
+    def note(self, size: int, now: float) -> None:
+        waited = now - self.asked
+        self.received, self.seconds = self.received + size, self.seconds + waited
+        self.patience = min(WAIT_SECONDS, self.patience - waited + size / MIN_RATE)
+
+    def rate(self, now: float) -> float:
+        """Bytes per second, which is infinite at first."""
+        seconds = self.seconds if self.waits_for_memory else self.seconds + now - self.asked
+        return self.received / seconds if seconds >= SLOW_SECONDS else math.inf
+
+    def dismiss(self) -> None:
+        self.dismissed = True
+        with suppress(RuntimeError):  # its time is over just now
+            self.limit.reschedule(0.0)
+
+
+class Bodies:
+    """Receives bodies of at most `max_bytes` each."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self.total, self.used = max_bytes, LARGE_AT_ONCE * max_bytes, 0
+        self._arriving: set[Arrival] = set()
+        self._turn, self._slow, self._fast = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._freed = asyncio.Event()
+
+    @asynccontextmanager
+    async def receive(self, request: Request) -> AsyncIterator[bytes]:
+        """A request's body. Its memory counts as taken until the end of the block."""
+        claimed = request.headers.get("content-length", "")
+        if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.max_bytes):
+            raise self._too_large()
+        arrival = Arrival(asyncio.get_running_loop().time())
+        self._arriving.add(arrival)
+        try:
+            body = await self._collect(request, arrival)
+            self._arriving.discard(arrival)
+            yield body
+        finally:
+            self._arriving.discard(arrival)
+            if arrival.taken:
+                self.used -= arrival.taken
+                self._freed.set()
+
+    async def _collect(self, request: Request, arrival: Arrival) -> bytes:
+        clock, body = asyncio.get_running_loop().time, bytearray()
+        try:
+            async with arrival.limit as limit:
+                limit.reschedule(arrival.asked + arrival.patience)
+                async for chunk in request.stream():
+                    limit.reschedule(None)  # what follows is not the client's time
+                    arrival.note(len(chunk), clock())
+                    if arrival.received > self.max_bytes:
+                        raise self._too_large()
+                    if arrival.received > SMALL:
+                        await self._take(arrival, arrival.received - SMALL - arrival.taken)
+                    body += chunk
+                    arrival.asked = clock()
+                    limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
+                limit.reschedule(None)
+            return bytes(body)
+        except TimeoutError as error:
+            if arrival.dismissed:
+                raise RequestError("too many large requests arrive at the same time; try again later", 503) from error
+            reason = f"the body did not arrive in time: at least {MIN_RATE // 1024} KiB per second are needed"
+            raise RequestError(reason, 408) from error
+        finally:
+            body.clear()  # now: the frames of an error may live on until the garbage collector comes
+
+    def _too_large(self) -> RequestError:
+        return RequestError(f"the body is larger than {self.max_bytes / 1024**2:g} MiB; send less at a time", 413)
+
+    async def _take(self, arrival: Arrival, size: int) -> None:
+        """Take memory as soon as there is some."""
+        arrival.waits_for_memory = True
+        if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
+            async with self._turn:
+                await asyncio.sleep(0)
+        if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:
+            await self._take_in_turn(self._slow, self.total // 2, size)
+        else:
+            await self._take_in_turn(self._fast, self.total, size)
+        arrival.taken += size
+        arrival.waits_for_memory = False
+
+    async def _take_in_turn(self, queue: asyncio.Lock, limit: int, size: int) -> None:
+        async with queue:
+            while self.used + size > limit:
+                self._make_room(asyncio.get_running_loop().time())
+                self._freed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY_SECONDS):
+                        await self._freed.wait()
+            self.used += size
+
+    def _make_room(self, now: float) -> None:
+        """Dismiss the slowest body if it is slow, or if bodies wait only for each other's memory."""
+        holders = [each for each in self._arriving if each.taken or each.waits_for_memory]
+        if any(each.dismissed for each in holders):
+            return  # its memory is about to be free
+        slowest = min(holders, key=lambda each: each.rate(now))
+        in_work = self.used - sum(each.taken for each in holders)
+        if slowest.rate(now) < SLOW_RATE or (not in_work and all(each.waits_for_memory for each in holders)):
+            slowest.dismiss()
