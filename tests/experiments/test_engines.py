@@ -16,7 +16,8 @@ import pytest
 
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import SettingsError
-from spacenet.experiments.engines import TRIES, WorkersDied, run_parallel
+from spacenet.experiments.clusters import TRIES, WorkersDied
+from spacenet.experiments.engines import run_parallel
 from spacenet.experiments.jobs import execute_all
 from spacenet.experiments.run import STATE
 from tests.experiments.support import config, outcome, seed_jobs
@@ -59,7 +60,7 @@ def ray() -> Iterator[Cluster]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
         assert head.stdin is not None
         assert head.stdout is not None
-        yield EngineConfig("ray", head.stdout.readline().strip()), lambda: children("PoolActor")
+        yield EngineConfig("ray", head.stdout.readline().strip()), lambda: children("ray::spacenet-run")
         head.stdin.close()
 
 
@@ -102,7 +103,7 @@ def dies(item: int) -> int:
 @pytest.mark.filterwarnings("ignore")
 def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None:
     done: list[tuple[int, int]] = []
-    with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*runs are not finished"):
+    with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*SIGKILL"):
         done.extend(run_parallel(dies, [0, 1], EngineConfig(workers=2)))
     assert done in ([], [(0, 0)])
 
@@ -123,7 +124,7 @@ def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> No
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("spacenet.experiments.engines.PATIENCE", 0.3)
+    monkeypatch.setattr("spacenet.experiments.clusters.PATIENCE", 0.3)
     with pytest.raises(SettingsError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
         list(run_parallel(dies, [0], EngineConfig("dask", "tcp://127.0.0.1:9")))
 

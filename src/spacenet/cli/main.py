@@ -7,11 +7,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import NoReturn
 
 from spacenet.errors import SpacenetError
 from spacenet.registry import STREAMS, unknown
+from spacenet.utils.processes import Terminated, sigterm_raises
 
 COMMANDS = {
     "run": ("[STREAM]", "learn a stream of tasks with one method"),
@@ -29,6 +31,8 @@ COMMANDS = {
 
 CONTINUED = ("compare", "sweep")
 """Commands that go on where they stopped when they are given again."""
+TERMINATED = 143
+"""The exit code after SIGTERM."""
 
 
 def usage() -> str:
@@ -68,11 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
-        return command(rest)
+        with sigterm_raises() if name in ("run", *CONTINUED) else nullcontext():
+            return command(rest)
     except SpacenetError as error:
         return _fail(error.for_cli(), error.exit_code)
-    except KeyboardInterrupt:
-        return _fail(f"interrupted{'; the same command continues where it stopped' if name in CONTINUED else ''}", 130)
+    except KeyboardInterrupt as error:
+        what, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", 130)
+        return _fail(f"{what}{'; the same command continues where it stopped' if name in CONTINUED else ''}", code)
     except BrokenPipeError:
         return 141  # the reader of our output has left
 

@@ -1,0 +1,62 @@
+"""Processes that end in an orderly way: on SIGTERM, and with the process that started them."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+PAUSE = 0.5
+"""Seconds between two looks at the parent."""
+_watched: set[int] = set()
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM has arrived. Whatever handles Ctrl-C handles it too."""
+
+
+@contextmanager
+def sigterm_raises() -> Iterator[None]:
+    """Raise `Terminated` in the main thread when SIGTERM arrives. A second one ends the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals belong to the main thread
+        return
+
+    def on_sigterm(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, on_sigterm)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is on_sigterm:
+            signal.signal(signal.SIGTERM, before)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process soon after its parent, whatever ended that. `parent` is the parent's process id.
+
+    A process whose parent was killed would otherwise compute on, and then wait for orders that never come.
+    """
+    if parent in _watched:
+        return
+    _watched.add(parent)
+    threading.Thread(target=_watch, args=(parent,), name="end-with-parent", daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    from multiprocessing import parent_process
+
+    # On Windows a process id outlives its process; there the library holds the parent's handle and can tell.
+    known = parent_process()
+    while os.getppid() == parent:
+        if known is None:
+            time.sleep(PAUSE)
+            continue
+        known.join(PAUSE)
+        if not known.is_alive():
+            break
+    os._exit(1)
