@@ -20,7 +20,17 @@ from spacenet.experiments.clusters import TRIES, WorkersDied
 from spacenet.experiments.engines import run_parallel
 from spacenet.experiments.jobs import execute_all
 from spacenet.experiments.run import STATE
+from tests.campaigns.engines import (
+    SECONDS_TO_END,
+    alive,
+    compare_command,
+    descendants,
+    end_processes,
+    start,
+    wait_until,
+)
 from tests.experiments.support import config, outcome, seed_jobs
+from tests.support import clouds_file
 
 RAY_HEAD = """
 import ray, sys
@@ -92,6 +102,26 @@ def test_results_are_the_same_though_a_worker_is_killed(
     assert sorted(str(o.job.folder) for o in outcomes) == list(map(str, parallel))
     assert [o.error for o in outcomes] == [None, None]
     assert [outcome(folder) for folder in parallel] == [outcome(folder) for folder in alone]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "out"
+    command = compare_command(clouds_file(tmp_path), out, ["--workers", "2"], epochs=5000)
+    client = start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: client.poll() is not None or list(out.glob(f"*/*/{STATE}")))
+        workers = descendants(client.pid)
+        assert len(workers) >= 2
+        client.send_signal(number)
+        wait_until(lambda: client.poll() is not None and not alive(workers), SECONDS_TO_END)
+        _, messages = client.communicate()
+    finally:
+        end_processes(client)
+    if number == signal.SIGTERM:
+        assert client.returncode == 143
+        assert messages.splitlines()[-1] == "spacenet: terminated; the same command continues where it stopped"
+        assert "Traceback" not in messages
 
 
 def dies(item: int) -> int:

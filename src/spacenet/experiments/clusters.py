@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.utils.extras import require_extra
+from spacenet.utils.processes import sigterm_kept
 
 log = logging.getLogger("spacenet")
 TRIES = 3
@@ -165,7 +166,14 @@ class DaskCluster(Generic[Item, Result]):
         return "" if workers else f"no worker is connected to {self.address}"
 
     def close(self) -> None:
-        self._client.close(timeout=2)
+        chatter = logging.getLogger("distributed.client")
+        level = chatter.level
+        if self._lost():  # it is still trying to connect, and would log a traceback when that is cancelled
+            chatter.setLevel(logging.CRITICAL + 1)
+        try:
+            self._client.close(timeout=2)
+        finally:
+            chatter.setLevel(level)
 
 
 def _work_on_dask(work: Work[Item, Result], item: Item) -> Result:
@@ -192,7 +200,8 @@ class RayCluster(Generic[Item, Result]):
         self.address, self.pending = address, dict[Any, int]()
         self._ray = library = require_extra("engine", "ray", "ray")
         try:
-            library.init(address=address, log_to_driver=False, logging_level="error")
+            with sigterm_kept():
+                library.init(address=address, log_to_driver=False, logging_level="error")
         except (ConnectionError, ValueError, RuntimeError) as error:
             raise SettingsError(f"no Ray cluster answers at {address}: {error}", setting="address") from error
         context = library.get_runtime_context()

@@ -71,7 +71,8 @@ def _run_here(
 def _parallel(workers: int) -> Any:
     import joblib
 
-    settings = {"n_jobs": workers, "return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "all"}
+    # No more in advance than joblib's queue takes: its thread fails if it is stopped while others wait for a place.
+    settings = {"n_jobs": workers, "return_as": "generator_unordered", "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
     try:
         return joblib.Parallel(**settings, backend="loky", initializer=end_with_parent, initargs=(os.getpid(),))
     except TypeError:  # joblib < 1.5: a worker that never gets a run does not watch its parent

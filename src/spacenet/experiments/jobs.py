@@ -181,7 +181,7 @@ def _after_loss(error: WorkersDied, left: Sequence[Job], count: int) -> Iterator
     found = {position: data for position, job in enumerate(left) if (data := _finished_data(job)) is not None}
     yield from (Outcome(left[position], data) for position, data in found.items())
     missing = len(left) - len(found)
-    message = f"{error.message}; {count - missing} of {count} runs are finished, {missing} are not."
+    message = f"{error.message}; {count - missing} of {count} runs are finished."
     told = type(error)(message, cli="The same command continues.", python="The same call continues.")
     told.__cause__ = error
     yield from (Outcome(job, error=told) for position, job in enumerate(left) if position not in found)

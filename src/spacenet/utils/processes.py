@@ -36,6 +36,17 @@ def sigterm_raises() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def sigterm_kept() -> Iterator[None]:
+    """Put this program's own handler of SIGTERM back after a library has installed its."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if callable(before) and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
 def end_with_parent(parent: int) -> None:
     """End this process soon after its parent, whatever ended that. `parent` is the parent's process id.
 
@@ -48,15 +59,15 @@ def end_with_parent(parent: int) -> None:
 
 
 def _watch(parent: int) -> None:
+    while not _is_gone(parent):
+        time.sleep(PAUSE)
+    os._exit(1)
+
+
+def _is_gone(parent: int) -> bool:
+    if os.name != "nt":
+        return os.getppid() != parent  # orphans get another parent
     from multiprocessing import parent_process
 
-    # On Windows a process id outlives its process; there the library holds the parent's handle and can tell.
-    known = parent_process()
-    while os.getppid() == parent:
-        if known is None:
-            time.sleep(PAUSE)
-            continue
-        known.join(PAUSE)
-        if not known.is_alive():
-            break
-    os._exit(1)
+    known = parent_process()  # Windows leaves them the number; there multiprocessing holds the parent itself
+    return known is not None and not known.is_alive()
