@@ -251,10 +251,8 @@ def kill(victim: str, cluster: Cluster, client: "subprocess.Popen[str]") -> tupl
     """Kill the victim; returns how the client ended, what it said, and after how many seconds it was over."""
     by_client = victim.startswith("client")
     below = [p for p in descendants(client.pid) if "resource_tracker" not in " ".join(p.cmdline())]
-    if by_client:
-        pids = [client.pid]
-    else:
-        pids = cluster.victims[victim]() if cluster.victims else [p.pid for p in below][:1]
+    local = {"worker": lambda: [process.pid for process in below][:1]}
+    pids = [client.pid] if by_client else (cluster.victims or local)[victim]()
     assert pids, "nothing to kill is there"
     began = time.monotonic()
     for pid in pids:

@@ -8,7 +8,7 @@ import time
 import psutil
 import pytest
 
-from spacenet.utils.processes import Terminated, sigterm_kept, sigterm_raises
+from spacenet.utils.processes import Terminated, describe_interrupt, sigterm_kept, sigterm_raises
 
 CHILD = """
 import os, sys, time
@@ -56,6 +56,9 @@ def test_sigterm_is_an_interrupt_and_the_old_handler_comes_back() -> None:
     with pytest.raises(KeyboardInterrupt) as caught, sigterm_raises():
         terminate_this_process()
     assert isinstance(caught.value, Terminated)
+    assert describe_interrupt(caught.value) == describe_interrupt(KeyboardInterrupt()) == ("terminated", 143)
+    with sigterm_raises():
+        assert describe_interrupt(KeyboardInterrupt()) == ("interrupted", 130)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL  # so a second one ends the process
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from spacenet.errors import SpacenetError
 from spacenet.registry import STREAMS, unknown
-from spacenet.utils.processes import Terminated, sigterm_raises
+from spacenet.utils.processes import describe_interrupt, sigterm_raises
 
 COMMANDS = {
     "run": ("[STREAM]", "learn a stream of tasks with one method"),
@@ -31,8 +31,6 @@ COMMANDS = {
 
 CONTINUED = ("compare", "sweep")
 """Commands that go on where they stopped when they are given again."""
-TERMINATED = 143
-"""The exit code after SIGTERM."""
 
 
 def usage() -> str:
@@ -77,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpacenetError as error:
         return _fail(error.for_cli(), error.exit_code)
     except KeyboardInterrupt as error:
-        what, code = ("terminated", TERMINATED) if isinstance(error, Terminated) else ("interrupted", 130)
+        what, code = describe_interrupt(error)
         return _fail(f"{what}{'; the same command continues where it stopped' if name in CONTINUED else ''}", code)
     except BrokenPipeError:
         return 141  # the reader of our output has left

@@ -14,7 +14,7 @@ from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_comma
 from spacenet.cli.output import end_command, print_tables
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
-from spacenet.utils.processes import Terminated
+from spacenet.utils.processes import describe_interrupt
 
 GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
@@ -67,7 +67,7 @@ def run(arguments: list[str]) -> int:
             _show(error.result, options, folder)
         raise
     except KeyboardInterrupt as error:
-        what, code = ("terminated", 143) if isinstance(error, Terminated) else ("interrupted", 130)
+        what, code = describe_interrupt(error)
         print(f"\n{what}; continue with: spacenet run --resume {folder}", file=sys.stderr)
         return code
     return _show(result, options, folder)

@@ -11,6 +11,7 @@ from types import FrameType
 PAUSE = 0.5
 """Seconds between two looks at the parent."""
 _watched: set[int] = set()
+_received: list[int] = []
 
 
 class Terminated(KeyboardInterrupt):
@@ -26,14 +27,22 @@ def sigterm_raises() -> Iterator[None]:
 
     def on_sigterm(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _received.append(number)
         raise Terminated
 
+    _received.clear()
     before = signal.signal(signal.SIGTERM, on_sigterm)
     try:
         yield
     finally:
         if signal.getsignal(signal.SIGTERM) is on_sigterm:
             signal.signal(signal.SIGTERM, before)
+
+
+def describe_interrupt(error: KeyboardInterrupt) -> tuple[str, int]:
+    """What has happened, in a word, and the exit code that goes with it."""
+    # Ray turns whatever a signal handler raises into a KeyboardInterrupt.
+    return ("terminated", 143) if isinstance(error, Terminated) or _received else ("interrupted", 130)
 
 
 @contextmanager
