@@ -1,1 +1,1 @@
-"""Long campaigns against faults, killed processes and several writers; the suite runs a small share of each."""
+"""Long campaigns against faults, killed processes, slow clients and lost clusters; the suite runs a share of each."""

@@ -16,10 +16,21 @@ import pytest
 
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import SettingsError
-from spacenet.experiments.engines import TRIES, WorkersDied, run_parallel
+from spacenet.experiments.clusters import TRIES, WorkersDied
+from spacenet.experiments.engines import run_parallel
 from spacenet.experiments.jobs import execute_all
 from spacenet.experiments.run import STATE
+from tests.campaigns.engines import (
+    SECONDS_TO_END,
+    alive,
+    compare_command,
+    descendants,
+    end_processes,
+    start,
+    wait_until,
+)
 from tests.experiments.support import config, outcome, seed_jobs
+from tests.support import clouds_file
 
 RAY_HEAD = """
 import ray, sys
@@ -59,7 +70,7 @@ def ray() -> Iterator[Cluster]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as head:
         assert head.stdin is not None
         assert head.stdout is not None
-        yield EngineConfig("ray", head.stdout.readline().strip()), lambda: children("PoolActor")
+        yield EngineConfig("ray", head.stdout.readline().strip()), lambda: children("ray::spacenet-run")
         head.stdin.close()
 
 
@@ -93,6 +104,26 @@ def test_results_are_the_same_though_a_worker_is_killed(
     assert [outcome(folder) for folder in parallel] == [outcome(folder) for folder in alone]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_command(tmp_path: Path, number: signal.Signals) -> None:
+    out = tmp_path / "out"
+    command = compare_command(clouds_file(tmp_path), out, ["--workers", "2"], epochs=5000)
+    client = start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: client.poll() is not None or list(out.glob(f"*/*/{STATE}")))
+        workers = descendants(client.pid)
+        assert len(workers) >= 2
+        client.send_signal(number)
+        wait_until(lambda: client.poll() is not None and not alive(workers), SECONDS_TO_END)
+        _, messages = client.communicate()
+    finally:
+        end_processes(client)
+    if number == signal.SIGTERM:
+        assert client.returncode == 143
+        assert messages.splitlines()[-1] == "spacenet: terminated; the same command continues where it stopped"
+        assert "Traceback" not in messages
+
+
 def dies(item: int) -> int:
     if item == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -102,7 +133,7 @@ def dies(item: int) -> int:
 @pytest.mark.filterwarnings("ignore")
 def test_workers_that_keep_dying_are_given_up_and_what_is_done_is_kept() -> None:
     done: list[tuple[int, int]] = []
-    with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*runs are not finished"):
+    with pytest.raises(WorkersDied, match=rf"workers died {TRIES} times .*SIGKILL"):
         done.extend(run_parallel(dies, [0, 1], EngineConfig(workers=2)))
     assert done in ([], [(0, 0)])
 
@@ -123,7 +154,7 @@ def test_settings_that_cannot_work(settings: dict[str, Any], message: str) -> No
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("spacenet.experiments.engines.PATIENCE", 0.3)
+    monkeypatch.setattr("spacenet.experiments.clusters.PATIENCE", 0.3)
     with pytest.raises(SettingsError, match="no Dask scheduler answers at tcp://127.0.0.1:9"):
         list(run_parallel(dies, [0], EngineConfig("dask", "tcp://127.0.0.1:9")))
 

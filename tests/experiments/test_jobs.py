@@ -1,6 +1,7 @@
 import dataclasses
 import logging
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from spacenet.config.engine import EngineConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import MissingExtraError, RunError, SettingsError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, RunStart
+from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import (
     Job,
+    Outcome,
+    StopUnwanted,
     UnexpectedError,
     check_folder,
     default_workers,
@@ -101,6 +105,45 @@ def test_a_single_run_or_a_single_worker_stays_in_this_process(tmp_path: Path) -
     assert in_this_process(jobs[:1], EngineConfig(workers=2))
     assert not in_this_process(jobs, EngineConfig(workers=2))
     assert not in_this_process(jobs[:1], EngineConfig("dask", "tcp://there:1"))
+
+
+def test_what_is_finished_in_its_folder_counts_though_the_cluster_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = seed_jobs(config(tmp_path, "naive", training={"epochs": 1}), range(3), tmp_path / "runs")
+    first, second = execute(jobs[0]), execute(jobs[1])
+
+    def lost(*arguments: object) -> Iterator[tuple[int, Outcome]]:
+        yield 0, first  # the second one's outcome does not arrive
+        raise ClusterLost("the scheduler at tcp://there is gone")
+
+    monkeypatch.setattr("spacenet.experiments.jobs.run_parallel", lost)
+    outcomes = list(execute_all(jobs, EngineConfig("dask", "tcp://there")))
+    assert [o.job for o in outcomes] == jobs
+    assert [o.finished for o in outcomes] == [True, True, False]
+    assert outcomes[1].data is not None
+    assert second.data is not None
+    assert outcomes[1].data.metrics == second.data.metrics
+    error = outcomes[2].error
+    assert isinstance(error, ClusterLost)
+    assert error.message == "the scheduler at tcp://there is gone; 2 of 3 runs are finished."
+    assert error.for_cli().endswith("The same command continues.")
+
+
+def test_a_run_that_is_not_wanted_any_more_ends_and_can_be_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, stopped = (seed_jobs(config(tmp_path), range(1), tmp_path / name)[0] for name in ("whole", "stopped"))
+    asked = iter([True] * 30)
+    monkeypatch.setattr("spacenet.experiments.jobs.still_wanted", lambda: next(asked, False))
+    ended = execute(stopped, [StopUnwanted()])
+    assert isinstance(ended.error, RunError)
+    assert "what was saved is kept" in str(ended.error)
+    assert execute(stopped).finished
+    assert execute(whole).finished
+    assert whole.folder is not None
+    assert stopped.folder is not None
+    assert outcome(stopped.folder) == outcome(whole.folder)
 
 
 def faulty(run: Run) -> RunData:

@@ -8,6 +8,7 @@ from spacenet.config.engine import EngineConfig
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.analysis import Analysis
+from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, execute_all
 from spacenet.experiments.run import RunData, load_run
 from spacenet.experiments.sweep import Search, Sweep
@@ -126,3 +127,18 @@ def test_settings_that_cannot_work_fail_and_the_search_goes_on(tmp_path: Path, m
     trials = list(search(tmp_path).run(6, 2, scored))
     assert {trial.values["training.epochs"] for trial in trials if trial.score is None} == {0}
     assert {trial.values["training.epochs"] for trial in trials if trial.score is not None} == {1}
+
+
+def test_a_lost_cluster_ends_the_search_and_its_trials_are_continued(tmp_path: Path) -> None:
+    def lost(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        yield from scored(jobs[:1])
+        yield from (Outcome(job, error=ClusterLost("the scheduler is gone")) for job in jobs[1:])
+
+    with pytest.raises(ClusterLost):
+        list(search(tmp_path / "lost").run(5, 3, lost))
+    again = search(tmp_path / "lost")
+    assert [trial.score is None for trial in again.trials()] == [False, True, True]
+    assert [trial.number for trial in again.run(5, 3, scored)] == [1, 2, 3, 4]
+    whole = search(tmp_path / "whole")
+    list(whole.run(5, 3, scored))
+    assert again.trials() == whole.trials()

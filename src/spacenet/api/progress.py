@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from spacenet.experiments.callbacks import log
+from spacenet.experiments.clusters import WorkersDied
 from spacenet.experiments.jobs import Job, Outcome
 from spacenet.experiments.run import LOG
 
@@ -25,10 +26,17 @@ class JobsView:
 
         lines = [f"{self.done} of {len(self.jobs)} runs done"]
         for job in self.jobs:
-            path = job.folder / LOG if job.folder else None
-            last = path.read_text(encoding="utf-8").splitlines()[-1:] if path and path.is_file() else []
-            lines += [f"  {job.label}{line[TIME_OF_DAY:]}" for line in last if "done: " not in line]
+            lines += [f"  {job.label}{line[TIME_OF_DAY:]}" for line in _last_line(job) if "done: " not in line]
         return Text("\n".join(lines), overflow="ellipsis", no_wrap=True)
+
+
+def _last_line(job: Job) -> list[str]:
+    if job.folder is None:
+        return []
+    try:
+        return (job.folder / LOG).read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
+    except OSError:  # not there yet, or on a file system that does not answer: the view must not end the runs
+        return []
 
 
 def follow_jobs(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
@@ -48,6 +56,6 @@ def follow_jobs(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> Iterator[Ou
 
 def _ended(outcome: Outcome) -> str:
     if outcome.error is not None or outcome.data is None:
-        return f"failed: {outcome.error}"
+        return f"{'is not finished' if isinstance(outcome.error, WorkersDied) else 'failed'}: {outcome.error}"
     metrics = outcome.data.metrics
     return f"finished: ACC {metrics['acc']:.2f}, BWT {metrics['bwt']:z.2f}, {metrics['seconds']:.1f} s"

@@ -7,11 +7,13 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from importlib import import_module
 from typing import NoReturn
 
 from spacenet.errors import SpacenetError
 from spacenet.registry import STREAMS, unknown
+from spacenet.utils.processes import describe_interrupt, sigterm_raises
 
 COMMANDS = {
     "run": ("[STREAM]", "learn a stream of tasks with one method"),
@@ -68,11 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
-        return command(rest)
+        with sigterm_raises() if name in ("run", *CONTINUED) else nullcontext():
+            return command(rest)
     except SpacenetError as error:
         return _fail(error.for_cli(), error.exit_code)
-    except KeyboardInterrupt:
-        return _fail(f"interrupted{'; the same command continues where it stopped' if name in CONTINUED else ''}", 130)
+    except KeyboardInterrupt as error:
+        what, code = describe_interrupt(error)
+        return _fail(f"{what}{'; the same command continues where it stopped' if name in CONTINUED else ''}", code)
     except BrokenPipeError:
         return 141  # the reader of our output has left
     except OSError as error:  # a full disk, a folder without permission, one that is gone

@@ -14,6 +14,7 @@ from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_comma
 from spacenet.cli.output import end_command, print_tables
 from spacenet.config.engine import EngineConfig
 from spacenet.errors import RunError, SettingsError, SpaceFull
+from spacenet.utils.processes import describe_interrupt
 
 GROUPS = ("stream", "network", "training", "preprocessing", "method")
 
@@ -65,9 +66,10 @@ def run(arguments: list[str]) -> int:
         if error.result is not None:
             _show(error.result, options, folder)
         raise
-    except KeyboardInterrupt:
-        print(f"\ninterrupted; continue with: spacenet run --resume {folder}", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as error:
+        what, code = describe_interrupt(error)
+        print(f"\n{what}; continue with: spacenet run --resume {folder}", file=sys.stderr)
+        return code
     return _show(result, options, folder)
 
 

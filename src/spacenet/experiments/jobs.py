@@ -16,7 +16,8 @@ from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
-from spacenet.experiments.engines import WorkersDied, launch, run_parallel
+from spacenet.experiments.clusters import WorkersDied, still_wanted
+from spacenet.experiments.engines import launch, run_parallel
 from spacenet.experiments.run import CONFIG, LOG, Run, RunData, check_labels, load_config, load_metrics, load_run
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
@@ -175,9 +176,37 @@ def execute_all(
             del left[number]
             yield outcome
     except WorkersDied as error:
-        yield from (Outcome(job, error=error) for job in left.values())
+        yield from _after_loss(error, list(left.values()), len(jobs))
+
+
+def _after_loss(error: WorkersDied, left: Sequence[Job], count: int) -> Iterator[Outcome]:
+    """What became of jobs whose outcomes did not arrive: those that are finished in their folders come first."""
+    found = {position: data for position, job in enumerate(left) if (data := _finished_data(job)) is not None}
+    yield from (Outcome(left[position], data) for position, data in found.items())
+    missing = len(left) - len(found)
+    message = f"{error.message}; {count - missing} of {count} runs are finished."
+    told = type(error)(message, cli="The same command continues.", python="The same call continues.")
+    told.__cause__ = error
+    yield from (Outcome(job, error=told) for position, job in enumerate(left) if position not in found)
+
+
+def _finished_data(job: Job) -> RunData | None:
+    try:
+        metrics = load_metrics(job.folder) if job.folder is not None else None
+        return load_run(job.folder) if metrics is not None and not metrics["stopped"] and job.folder else None
+    except SpacenetError:
+        return None
+
+
+class StopUnwanted(Callback):
+    """Ends a run on a cluster whose client has gone: the client's next try would write into the same folder."""
+
+    def on_batch_end(self, task: int, done: int, total: int) -> None:
+        if not still_wanted():
+            raise RunError("the process that asked for this run is gone; what was saved is kept")
 
 
 def _in_worker(entries: dict[str, dict[str, Any]], job: Job) -> Outcome:
     register_entries(entries)  # methods and networks of a notebook are not there in a fresh process
-    return execute(job)
+    shared = job.config.model.training.devices > 1  # its processes have no way to ask
+    return execute(job, [] if shared else [StopUnwanted()])

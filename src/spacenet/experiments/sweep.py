@@ -16,6 +16,7 @@ from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import RunError, SettingsError
+from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, differing_settings
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
@@ -154,6 +155,8 @@ class Sweep:
         numbered = {trial.number: trial for trial in trials}
         scores: dict[int, list[float | None]] = {}
         for outcome in execute(jobs):
+            if isinstance(outcome.error, ClusterLost):
+                raise outcome.error  # no fault of the settings: the trial stays open and is continued
             number = outcome.job.tag
             found = outcome.data.metrics["acc"] if outcome.finished and outcome.data is not None else None
             scores.setdefault(number, []).append(found)
