@@ -181,7 +181,7 @@ def check(scenario: Scenario, base: Path, place: Path, output: Path, code: int) 
                 yield f"{name}: {error}"
     if not done and call((scenario.again or scenario.arguments)(place), output) != 0:
         yield f"a second try fails: {output.read_text()[-300:]}"
-    left = [path.name for path in place.rglob(".*") if path.suffix in (".tmp", ".lock")]
+    left = [path.name for path in place.rglob(".*.tmp")]
     if left and code != KILLED:
         yield f"left behind: {left}"
 

@@ -58,7 +58,8 @@ class Handlers:
             return await self.in_thread(self._learn, learning, body, kind)
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, self.store.current.model.input_shape, self.bodies.max_bytes)
+        model = self.store.current.model
+        x, y = model.check_task(*read_task(body, kind, model.input_shape, self.bodies.max_bytes))
         return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
