@@ -124,7 +124,7 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    parameters, rate, decay = method.parameters(), settings.learning_rate, settings.weight_decay
+    parameters, rate, decay = method.named_parameters(), settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)
     return SGD(parameters, rate, settings.momentum, decay)
