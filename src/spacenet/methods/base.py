@@ -10,7 +10,7 @@ A method is a short file that declares its settings and overrides the hooks it n
     a penalty (EWC, SI, MAS)    `loss` adds it, `end_task` measures the weights' importance
     a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` adds it; `predict` may be another rule
     a second network (DGR)      `named_parameters` and `loss` cover both; `forward` adds what the old generator produces
-    a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `named_parameters`
+    a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows them
 """
 
 import sys

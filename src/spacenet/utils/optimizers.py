@@ -4,7 +4,6 @@ They give the same bits as torch.optim.SGD(...) and torch.optim.Adam(..., fused=
 or making one of its optimizers, takes longer than training a small network.
 """
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +22,8 @@ class Optimizer(ABC):
     """Updates parameters from their gradients; parameters without a gradient are left alone."""
 
     def __init__(self, parameters: Parameters, learning_rate: float, weight_decay: float = 0.0) -> None:
-        by_name = parameters if isinstance(parameters, Mapping) else dict(zip(map(str, itertools.count()), parameters))
-        self.named_parameters = dict(by_name)
+        given = parameters if isinstance(parameters, Mapping) else {str(i): p for i, p in enumerate(parameters)}
+        self.named_parameters = dict(given)
         self.parameters, self.weight_decay = list(self.named_parameters.values()), weight_decay
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
         self._tensors = {parameter: parameter.detach() for parameter in self.parameters}  # not known to autograd
