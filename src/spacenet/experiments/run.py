@@ -39,6 +39,8 @@ from spacenet.utils.tensors import in_section, section
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
 MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
 """Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
+MAX_MATRIX = 256
+"""With more tasks, the model file does without the accuracy matrix: its header, which is read first, has a limit."""
 
 
 @dataclass(frozen=True)
@@ -273,6 +275,8 @@ class Run:
             self.config.model, training=training, preprocessing=self.stream.resolved_preprocessing
         )
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
+        if len(tasks) > MAX_MATRIX:
+            del measured["matrix"]
         return Model(config, self.stream.input_shape, self.stream.normalization, tasks, measured, self.method)
 
     def _call(self, event: Callable[[Callback], None]) -> None:

@@ -272,7 +272,8 @@ class SparseMethod(Method):
     @cached_property
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
-        return pack(self.ledger, self.device)
+        balanced = self.settings.balance != "none"  # by the classifiers' weights
+        return pack(self.ledger, self.device, keep_dense=[self.blueprint.classifier.name] if balanced else [])
 
     @cached_property
     def predictor(self) -> Pack:
