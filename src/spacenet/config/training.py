@@ -21,7 +21,7 @@ class TrainingConfig(Settings):
     batch_size: Annotated[int, Ge(1)] = 128
     """Samples per step."""
     learning_rate: Annotated[float, Gt(0)] = 0.01
-    """Learning rate."""
+    """Learning rate. With SGD, SpaceNet multiplies it by a hundredth of a task's classes if there are more than 100."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
     optimizer: Literal["sgd", "adam"] = "sgd"

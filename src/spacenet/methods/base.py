@@ -212,6 +212,10 @@ class Method(ABC):
         it trains nothing; then `end_task` follows `begin_task`."""
         return planned
 
+    def rate_factor(self, task: Task) -> float:
+        """What the learning rate of SGD is multiplied by in a task."""
+        return 1.0
+
     def begin_epoch(self, epoch: int) -> None:
         """Called before every epoch, also where a run resumes in the middle of a task."""
 

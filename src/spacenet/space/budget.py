@@ -53,7 +53,7 @@ class TaskBudget:
         selected, reserved = _for_each("selected", self.selected, names), _for_each("reserved", self.reserved, names)
         units = {name: int(selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
         asked = _for_each("connections", self.connections, [link.name for link in blueprint.links])
-        size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | planned
+        size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | dict(planned)
         size[blueprint.output.name] = classes
         shares = [link for link in blueprint.links if asked[link.name] < 1]
         plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in shares}

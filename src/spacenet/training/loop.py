@@ -64,6 +64,7 @@ def learn_task(
     if not epochs:
         method.end_task(task)
         return
+    factor = method.rate_factor(task) if settings.optimizer == "sgd" else 1.0
     optimizer = make_optimizer(method, settings)
     if start is not None:
         optimizer.load_state_tensors(start.optimizer)
@@ -71,7 +72,7 @@ def learn_task(
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
-        optimizer.set_rate(settings.rate(epoch, epochs))
+        optimizer.set_rate(settings.rate(epoch, epochs) * factor)
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)

@@ -35,6 +35,8 @@ MAX_GROWTH = 1000
 """How often units are added before a task at most. Far more than any task needs."""
 UNUSED_AFTER = 4
 """After this many times, units without connections are selected first: among them all positions are open."""
+MANY_CLASSES = 100
+"""Beyond this many classes of a task, the learning rate of SGD grows with them."""
 BALANCE, HEAD = "balance", "rotated_head"
 
 
@@ -222,6 +224,11 @@ class SparseMethod(Method):
 
     def statistics(self) -> list[Tensor]:
         return list(self.active_workspace().statistics.values())
+
+    def rate_factor(self, task: Task) -> float:
+        """Each output learns from the samples of its class: with very many classes, rarely. At the usual learning rate
+        a task of 1000 classes stays at chance."""
+        return max(1.0, len(task.classes) / MANY_CLASSES)
 
     def forward(self, batch: Batch) -> Tensor:
         if self.rotated_head is None:
