@@ -32,8 +32,8 @@ class MaskedDense(SpaceNet):
             for key in layer.keys():
                 self.masks[key][workspace.selected[layer.name]] = 1.0
 
-    def parameters(self) -> list[nn.Parameter]:
-        return list(self.params.values())
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        return self.params
 
     def forward(self, batch: Batch) -> Tensor:
         return self.blueprint.forward(self.params, batch.x)

@@ -254,3 +254,12 @@ def test_callbacks_follow_the_jobs_of_this_process(tmp_path: Path) -> None:
 
 def test_there_may_be_nothing_to_do() -> None:
     assert list(execute_all([], EngineConfig())) == []
+
+
+def test_a_finished_run_leaves_no_checkpoint_behind(tmp_path: Path) -> None:
+    """Where a run is killed between its last two moves, both its metrics and its checkpoint are there."""
+    job = Job(config(tmp_path), folder=tmp_path / "run")
+    assert execute(job).finished
+    (tmp_path / "run" / "state.safetensors").write_bytes(b"left")
+    assert execute(job).finished
+    assert not (tmp_path / "run" / "state.safetensors").exists()

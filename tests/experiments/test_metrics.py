@@ -2,11 +2,11 @@ import pytest
 import torch
 
 from spacenet.data.stream import Samples
-from spacenet.experiments.metrics import accuracies, scores
+from spacenet.experiments.metrics import Matrix, Record, accuracies, mean_so_far, scores
 
 
 def test_scores_of_a_hand_computed_matrix() -> None:
-    matrix = [[90.0, 10.0, 0.0], [70.0, 80.0, 20.0], [60.0, 85.0, 70.0]]
+    matrix: Matrix = [[90.0, 10.0, 0.0], [70.0, 80.0, 20.0], [60.0, 85.0, 70.0]]
     result = scores(matrix, untrained=[0.0, 4.0, 6.0])
     assert result.acc == pytest.approx((60 + 85 + 70) / 3)
     assert result.bwt == pytest.approx(((60 - 90) + (85 - 80)) / 2)
@@ -16,7 +16,7 @@ def test_scores_of_a_hand_computed_matrix() -> None:
 
 
 def test_forgetting_counts_from_the_best_ever() -> None:
-    matrix = [[50.0, 0.0, 0.0], [90.0, 80.0, 0.0], [60.0, 80.0, 70.0]]
+    matrix: Matrix = [[50.0, 0.0, 0.0], [90.0, 80.0, 0.0], [60.0, 80.0, 70.0]]
     assert scores(matrix, [0.0] * 3).forgetting == pytest.approx((30 + 0) / 2)
     assert scores(matrix, [0.0] * 3).bwt == pytest.approx((10 + 0) / 2)
 
@@ -49,3 +49,20 @@ def test_accuracies_with_and_without_the_task_identity() -> None:
 def test_before_the_first_task_nothing_is_known() -> None:
     tests = [Samples(torch.zeros(2, 1), torch.tensor([0, 1]))]
     assert accuracies(torch.zeros(2, 0), tests, [range(2)]) == ([0.0], [0.0])
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    matrix: Matrix = [[50.0, 0.0, 0.0, 0.0], [None, 80.0, 0.0, 0.0], [90.0, 70.0, 60.0, 0.0], [60.0, 70.0, 50.0, 40.0]]
+    result = scores(matrix, [0.0] * 4)
+    assert result.acc == pytest.approx((60 + 70 + 50 + 40) / 4)
+    assert result.bwt == pytest.approx((10 - 10 - 10) / 3)
+    assert result.forgetting == pytest.approx((30 + 10 + 10) / 3)
+    assert mean_so_far(matrix[1], 2) is None
+    assert mean_so_far(matrix[2], 3) == pytest.approx(220 / 3)
+
+
+def test_a_record_is_restored_from_a_checkpoint() -> None:
+    record = Record([0.0] * 3, [[90.0, 0.0, 0.0], [None, 100 / 3, 0.0]], [[95.0, 0.0, 0.0], [None, 70.0, 0.0]])
+    assert Record.from_state(*record.to_state()) == record
+    empty = Record([0.0] * 3)
+    assert Record.from_state(*empty.to_state()) == empty

@@ -199,3 +199,22 @@ def test_a_model_of_a_run_is_one_of_its_method(tmp_path: Path) -> None:
     assert isinstance(data.model.method, SparseMethod)
     assert data.model.config.training.device == "auto"
     assert data.model.metrics["matrix"] == data.metrics["matrix"]
+
+
+def test_all_test_data_is_evaluated_after_every_third_task(tmp_path: Path) -> None:
+    folder = tmp_path / "sparing"
+    every = Run(config(tmp_path)).execute().metrics
+    data = Run(config(tmp_path, training={"evaluate_every": 3}), folder=folder).execute()
+    full, measured = every["matrix"], json.loads((folder / METRICS).read_text())["matrix"]
+    assert measured == [full[0], [None, *full[1][1:]], full[2]]
+    assert (data.metrics["acc"], data.metrics["bwt"]) == (every["acc"], every["bwt"])
+    assert load_run(folder).metrics["matrix"] == measured
+
+
+def test_a_run_that_stops_between_evaluations_is_evaluated(tmp_path: Path) -> None:
+    settings = config(tmp_path, net={"hidden": [30, 16]}, training={"evaluate_every": 5})
+    with pytest.raises(SpaceFull) as raised:
+        Run(settings).execute()
+    matrix = raised.value.result.metrics["matrix"]
+    assert len(matrix) == 2
+    assert None not in matrix[-1]

@@ -3,11 +3,18 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from spacenet.config.model import NetConfig, PreprocessingConfig
+from spacenet.config.training import TrainingConfig
+from spacenet.data.dataset import Dataset
+from spacenet.data.stream import Stream
 from spacenet.errors import SettingsError, SpaceFull
+from spacenet.methods.shared import sparse
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets import build_net
 from tests.methods.support import TRAINING, copy_state, learn, make, small_stream
 
 TIGHT: dict[str, Any] = {"selected": (10,), "reserved": (8,), "connections": (40, 60, 12)}
@@ -71,3 +78,48 @@ def test_a_plan_that_cannot_be_is_refused_before_training() -> None:
         tight(expand="2:nowhere=3").check(small_stream())
     with pytest.raises(SettingsError, match="is not a plan"):
         tight(expand="nonsense")
+
+
+def many_tasks(tasks: int, shape: tuple[int, ...] = (8,)) -> Stream:
+    """Tasks of two classes with three samples each."""
+    rng, y = np.random.default_rng(0), np.repeat(np.arange(2 * tasks), 3)
+    x = rng.normal(size=(len(y), *shape)).astype(np.float32)
+    cut = tuple((2 * task, 2 * task + 1) for task in range(tasks))
+    return Stream("many", Dataset("many", x, y, x, y), cut, preprocessing=PreprocessingConfig(centering=0.0))
+
+
+SHORT = TrainingConfig(epochs=1, batch_size=6, learning_rate=0.1)
+
+
+@pytest.mark.parametrize("expected", [2, 5, 10])
+def test_an_mlp_that_expands_never_runs_out_of_space(expected: int) -> None:
+    """Shares of grown layers would soon be more connections than fit between the units that a task selects."""
+    method = make(SpaceNet, {"expand": "auto", "expected_tasks": expected}, hidden=(40, 40))
+    assert isinstance(method, SpaceNet)
+    learn(method, list(many_tasks(100)), SHORT)
+    assert method.tasks_learned == 100
+    part = 40 // expected
+    assert method.ledger.size("hidden2") <= 40 + 100 * part  # what each task reserves, and a little more
+
+
+@pytest.mark.parametrize(("net", "hidden", "tasks"), [("small-cnn", (4, 4, 4, 4, 8), 40), ("wrn-10-1", (), 12)])
+def test_a_convolutional_network_that_expands_never_runs_out_of_space(
+    net: str, hidden: tuple[int, ...], tasks: int
+) -> None:
+    method = SpaceNet(build_net(NetConfig(net, hidden), (3, 8, 8)), SpaceNet.Settings(expand="auto"), 0)
+    learn(method, list(many_tasks(tasks, (3, 8, 8))), SHORT)
+    assert method.tasks_learned == tasks
+
+
+def test_a_task_that_takes_all_positions_between_its_units_finds_new_units() -> None:
+    method = make(SpaceNet, {"expand": "auto", "selected": (6,), "reserved": (1,), "connections": (48, 36, 12)})
+    learn(method, list(many_tasks(20)), SHORT)
+    assert method.tasks_learned == 20
+
+
+def test_an_expansion_that_does_not_help_does_not_recommend_expansion(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse, "MAX_GROWTH", 1)
+    method = make(SpaceNet, {"expand": "auto", "selected": (6,), "reserved": (6,), "connections": (48, 36, 12)})
+    with pytest.raises(SpaceFull, match="Fewer connections per task") as raised:
+        learn(method, list(many_tasks(20)), SHORT)
+    assert "expand" not in f"{raised.value} {raised.value.for_cli()}"

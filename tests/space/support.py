@@ -86,7 +86,7 @@ def open_task(
 def train(case: Case, workspace: Workspace, task: int, steps: int = 3, rewire: bool = True) -> None:
     """A few steps on random data, with momentum and weight decay so that anything trainable would move."""
     rng = case.rng(task, 1)
-    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+    optimizer = SGD(workspace.named_parameters(), 0.1, momentum=0.9, weight_decay=0.1)
     for _ in range(steps):
         x = torch.randn(8, case.inputs, generator=rng)
         output = workspace(x, workspace.frozen_inputs.precompute(x))

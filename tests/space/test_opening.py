@@ -39,7 +39,7 @@ def learn_two_tasks(blueprint: Blueprint, settings: dict[str, Any]) -> Ledger:
     ledger = Ledger(blueprint)
     for task in range(2):
         workspace = open_task(ledger, settings, task, Layout())
-        optimizer = SGD(workspace.parameters(), 0.05, momentum=0.9)
+        optimizer = SGD(workspace.named_parameters(), 0.05, momentum=0.9)
         for step in range(4):
             optimizer.zero_grad()
             workspace.backward(F.cross_entropy(workspace(images(step), {}), torch.arange(16) % 2))
@@ -58,7 +58,7 @@ def test_every_layout_is_the_same_network(build: Callable[[], Blueprint], settin
     for layout in LAYOUTS:
         workspace = open_task(learn_two_tasks(build(), settings), settings, 2, layout)
         workspace.backward(F.cross_entropy(workspace(images(9), {}), torch.arange(16) % 2))
-        (own,) = workspace.parameters()
+        (own,) = workspace.named_parameters().values()
         assert own.grad is not None
         gradient = own.grad.clone()
         for opened in workspace.links.values():  # unequal importance, so that rounding does not decide what moves

@@ -1,6 +1,9 @@
+import pytest
 import torch
 from hypothesis import given
+from torch import Generator
 
+from spacenet.space import pack as space_pack
 from spacenet.space.pack import pack
 from tests.space.support import Case, cases, dense_forward, learned
 
@@ -21,3 +24,17 @@ def test_units_that_reach_no_output_are_gone(case: Case) -> None:
     for link in ledger.blueprint.links:
         if case.tasks:  # before the first task, a unit without connections stands for each hidden layer
             assert packed.params[link.name].shape == (len(packed.units[link.target]), len(packed.units[link.source]))
+
+
+def test_a_very_sparse_pack_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = learned(Case())
+    x = torch.randn(5, Case().inputs, generator=Generator().manual_seed(0))
+    dense = pack(ledger)
+    monkeypatch.setattr(space_pack, "LARGE", 0)
+    monkeypatch.setattr(space_pack, "SPARSE", 0)
+    sparse = pack(ledger)
+    links = [link.name for link in ledger.blueprint.links]
+    assert all(sparse.params[name].layout == torch.sparse_csr for name in links)
+    assert all(torch.equal(sparse.params[name].to_dense(), dense.params[name]) for name in links)
+    assert torch.allclose(sparse(x), dense(x), atol=1e-5)
+    assert pack(ledger, keep_dense=links).params[links[0]].layout == torch.strided

@@ -99,8 +99,8 @@ def test_rewiring_keeps_the_number_and_grows_only_at_open_positions_between_sele
 def test_importance_is_the_sum_of_gradient_times_actual_change() -> None:
     case = Case(inputs=30, tasks=1)
     workspace = open_task(case, learned(case), 1)
-    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9, weight_decay=0.01)
-    (own,) = workspace.parameters()
+    optimizer = SGD(workspace.named_parameters(), 0.1, momentum=0.9, weight_decay=0.01)
+    (own,) = workspace.named_parameters().values()
     expected = torch.zeros_like(own)
     for step in range(3):
         x = torch.randn(8, case.inputs, generator=case.rng(step))
@@ -127,7 +127,7 @@ def test_the_blueprints_derivative_gives_the_bits_of_autograd(case: Case, all_ou
         train(case, workspace, case.tasks)
         x = torch.randn(9, case.inputs, generator=case.rng(4))
         output = workspace(x, workspace.frozen_inputs.precompute(x))
-        (own,) = workspace.parameters()
+        (own,) = workspace.named_parameters().values()
         own.grad = None
         second = workspace(-x, workspace.frozen_inputs.precompute(-x))
         workspace.backward(output.square().sum() + second.sum())
@@ -141,7 +141,7 @@ def test_the_blueprints_derivative_gives_the_bits_of_autograd(case: Case, all_ou
 def test_a_moved_connection_has_no_momentum() -> None:
     case = Case(tasks=1)
     workspace = open_task(case, learned(case), 1)
-    optimizer = SGD(workspace.parameters(), 0.1, momentum=0.9)
+    optimizer = SGD(workspace.named_parameters(), 0.1, momentum=0.9)
     x = torch.randn(8, case.inputs, generator=case.rng(3))
     output = workspace(x, workspace.frozen_inputs.precompute(x))
     workspace.backward(F.cross_entropy(output, torch.zeros(8, dtype=torch.long)))

@@ -46,9 +46,9 @@ class Idle(Naive):
     def epochs(self, planned: int) -> int:
         return 0 if self.tasks_learned else planned
 
-    def parameters(self) -> list[nn.Parameter]:
+    def named_parameters(self) -> dict[str, nn.Parameter]:
         self.asked.append("parameters")
-        return super().parameters()
+        return super().named_parameters()
 
     def end_task(self, task: Task) -> None:
         self.asked.append("end")
@@ -116,8 +116,8 @@ def test_parameters_that_appear_in_the_middle_are_trained() -> None:
             if epoch == 1:
                 self.grown = torch.nn.Parameter(torch.ones(1))
 
-        def parameters(self) -> list[torch.nn.Parameter]:
-            return super().parameters() + ([] if self.grown is None else [self.grown])
+        def named_parameters(self) -> dict[str, nn.Parameter]:
+            return super().named_parameters() | ({} if self.grown is None else {"grown": self.grown})
 
         def loss(self, output: torch.Tensor, batch: object) -> torch.Tensor:
             loss = super().loss(output, batch)  # type: ignore[arg-type]

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
 from spacenet.errors import RunError
-from spacenet.utils.optimizers import SGD, Adam, Optimizer
+from spacenet.utils.optimizers import SGD, Adam, Optimizer, Parameters
 
 SHAPES = [(7, 5), (130,), (3, 2, 3, 3), (1,), ()]
-Make = Callable[[list[nn.Parameter]], Optimizer]
+Make = Callable[[Parameters], Optimizer]
 
 
 def new_parameters(seed: int) -> list[nn.Parameter]:
@@ -72,11 +72,11 @@ def test_adam_is_torchs(seed: int, decay: float, gaps: bool) -> None:
         assert_same_bits(ours, theirs)
 
 
-def momentum(parameters: list[nn.Parameter]) -> Optimizer:
+def momentum(parameters: Parameters) -> Optimizer:
     return SGD(parameters, 0.1, 0.9, 0.01)
 
 
-def adam(parameters: list[nn.Parameter]) -> Optimizer:
+def adam(parameters: Parameters) -> Optimizer:
     return Adam(parameters, 0.1)
 
 
@@ -166,3 +166,28 @@ assert parameter[0] != 1
 assert "torch._dynamo" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@KINDS
+def test_the_state_belongs_to_names_in_whatever_order_parameters_are_built(make: Make) -> None:
+    """A resumed method may build its parameters in the order of a file. By position, each would get another's state."""
+    parameters = dict(zip(("square", "layer/1", "maps", "layer", "one"), new_parameters(0), strict=True))
+    optimizer = make(parameters)
+    set_gradients(list(parameters.values()), 0)
+    optimizer.step()
+    saved = dict(sorted(optimizer.state_tensors().items()))
+    again = make(dict(sorted(parameters.items())))
+    again.load_state_tensors(saved)
+    assert again.state.keys() == optimizer.state.keys()
+    for parameter, history in optimizer.state.items():
+        assert all(torch.equal(tensor, again.state[parameter][kind]) for kind, tensor in history.items())
+
+
+@KINDS
+def test_a_state_by_position_is_not_loaded_into_named_parameters(make: Make) -> None:
+    parameters = new_parameters(0)
+    optimizer = make(parameters)
+    set_gradients(parameters, 0)
+    optimizer.step()
+    with pytest.raises(RunError, match="has to start again"):
+        make({f"p{number}": p for number, p in enumerate(parameters)}).load_state_tensors(optimizer.state_tensors())

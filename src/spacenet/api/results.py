@@ -66,7 +66,7 @@ class RunResult(_Shown, RunData):
         Mean accuracy over all tasks in the end; backward transfer; forgetting; forward transfer; and the
         task-incremental accuracy, where only the classes of the sample's own task compete.
     matrix : array (tasks, tasks)
-        Accuracy on each task (column) after learning each task (row).
+        Accuracy on each task (column) after learning each task (row); NaN where `evaluate_every` left it out.
     metrics : dict
         Everything that was measured, as metrics.json holds it.
     model : Model or None
@@ -84,7 +84,7 @@ class RunResult(_Shown, RunData):
 
     @property
     def matrix(self) -> Array:
-        return np.array(self.metrics.get("matrix", []))
+        return np.array(self.metrics.get("matrix", []), dtype=float)
 
     def tables(self) -> list[Table]:
         return run_tables(self)

@@ -21,7 +21,7 @@ class TrainingConfig(Settings):
     batch_size: Annotated[int, Ge(1), Le(1_000_000_000)] = 128
     """Samples per step."""
     learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.01
-    """Learning rate."""
+    """Learning rate. With SGD, SpaceNet multiplies it by a hundredth of a task's classes if there are more than 100."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
     optimizer: Literal["sgd", "adam"] = "sgd"
@@ -34,6 +34,9 @@ class TrainingConfig(Settings):
     """Augmentation of images: random crops with a padding of 4 pixels, and random horizontal flips."""
     bn_recalibration_epochs: Annotated[int, Ge(0)] = 1
     """Passes over the data after a task's last epoch that only recompute the running statistics of batch norm."""
+    evaluate_every: Annotated[int, Ge(1)] = 1
+    """Evaluate on the test data of all tasks only after every so many tasks, and after the last one. After the others,
+    only the accuracy on the task just learned is measured. With very many tasks, evaluation takes most of the time."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device; auto uses a GPU if there is one."""
     precision: Literal["32", "bf16"] = "32"
@@ -48,6 +51,10 @@ class TrainingConfig(Settings):
             raise SettingsError(
                 f"{self.devices} processes cannot share batches of {self.batch_size} samples", setting="devices"
             )
+
+    def evaluates_after(self, task: int, tasks: int) -> bool:
+        """Whether all test data is evaluated after the task with this index."""
+        return (task + 1) % self.evaluate_every == 0 or task == tasks - 1
 
     def epochs_of(self, task: int) -> int:
         """Epochs of the task with this index."""

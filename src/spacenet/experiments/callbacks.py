@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.experiments.metrics import Record
+from spacenet.experiments.metrics import Record, mean_so_far
 from spacenet.training.loop import Epoch
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ class LineLogger(Callback):
         return (now - began) / (done - before) * (sum(self._epochs) - done)
 
     def on_task_end(self, record: Record) -> None:
-        task, learned = record.tasks[-1], len(record.matrix)
+        task, mean = record.tasks[-1], mean_so_far(record.matrix[-1], len(record.matrix))
         self.write(
             f"task {task.index + 1}/{len(self._epochs)} learned ({', '.join(task.labels)}): accuracy "
-            f"{task.accuracy:.1f} %, all tasks so far {sum(record.matrix[-1][:learned]) / learned:.1f} %, "
+            f"{task.accuracy:.1f} %, {'' if mean is None else f'all tasks so far {mean:.1f} %, '}"
             f"{task.seconds:.1f} s"
         )
 

@@ -3,22 +3,28 @@
 Accuracies are percentages. A `Record` is kept in a run's checkpoints and turned into metrics.json.
 """
 
+import math
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import dacite
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from spacenet import __version__
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Samples
 from spacenet.methods.base import LayerUsage, Method
 
-Matrix = list[list[float]]
-"""R: row j holds the accuracy on every task i after learning task j; tasks still to come are included."""
+Row = list[float | None]
+Matrix = list[Row]
+"""R: row j holds the accuracy on every task i after learning task j; tasks still to come are included. None where it
+was not measured; the accuracy on a task right after learning it, and the last row, always are."""
 KEPT = ("parameters", "bytes_kept", "extra_bytes", "images_kept", "units_added", "layers")
 """What a method keeps in the end: the last task's figures."""
 
@@ -44,15 +50,23 @@ class Scores:
 
 def scores(matrix: Matrix, untrained: list[float]) -> Scores:
     """Compute the figures. `untrained` is the accuracy on each task before anything was learned."""
-    learned = range(len(matrix))
-    last, earlier = matrix[-1], learned[:-1]
+    count = len(matrix)
+    measured = np.array([row[:count] for row in matrix], float)  # None becomes NaN
+    last, first = measured[-1], measured.diagonal()
+    best = np.fmax.reduce(np.where(np.tri(count, dtype=bool), measured, np.nan)[:-1]) if count > 1 else last[:0]
     return Scores(
-        acc=_mean([last[i] for i in learned]),
-        bwt=_mean([last[i] - matrix[i][i] for i in earlier]),
-        forgetting=_mean([max(matrix[j][i] for j in range(i, len(matrix) - 1)) - last[i] for i in earlier]),
-        fwt=_mean([matrix[i - 1][i] - untrained[i] for i in learned[1:]]),
-        learning_accuracy=_mean([matrix[i][i] for i in learned]),
+        acc=_mean(last),
+        bwt=_mean(last[:-1] - first[:-1]),
+        forgetting=_mean(best[:-1] - last[:-1]),
+        fwt=_mean(measured.diagonal(1) - np.array(untrained[1:count])),
+        learning_accuracy=_mean(first),
     )
+
+
+def mean_so_far(row: Row, learned: int) -> float | None:
+    """The mean accuracy over the tasks learned; None where not all were measured."""
+    measured = [value for value in row[:learned] if value is not None]
+    return sum(measured) / learned if len(measured) == learned else None
 
 
 def accuracies(output: Tensor, tests: Sequence[Samples], classes: Sequence[range]) -> tuple[list[float], list[float]]:
@@ -60,20 +74,45 @@ def accuracies(output: Tensor, tests: Sequence[Samples], classes: Sequence[range
 
     `output` has one row per sample of all `tests` and one column per class seen. A task not yet seen scores 0.
     """
-    class_il, task_il = [], []
-    for part, test, own in zip(output.split([len(test) for test in tests]), tests, classes, strict=True):
-        seen = own.stop <= output.shape[1]
-        class_il.append(_percent(part.argmax(1), test.y) if output.shape[1] else 0.0)
-        task_il.append(_percent(part[:, own.start : own.stop].argmax(1) + own.start, test.y) if seen else 0.0)
-    return class_il, task_il
+    lengths = torch.tensor([len(test) for test in tests])
+    seen = torch.tensor([own.stop <= output.shape[1] for own in classes])
+    if not bool(seen.any()):
+        return _percentages(torch.zeros(int(lengths.sum())), lengths), [0.0] * len(tests)
+    truth, of_task = torch.cat([test.y for test in tests]), torch.arange(len(tests)).repeat_interleave(lengths)
+    class_il = _percentages(output.argmax(1) == truth, lengths)
+    # The columns of each sample's own task, one after the other; the first one in place of those that it does not have.
+    counts = torch.tensor([len(own) for own in classes]) * seen
+    starts = torch.tensor([own.start for own in classes]) * seen
+    column = torch.arange(int(counts.max()))
+    beyond = (column >= counts[:, None])[of_task]
+    columns = starts[of_task, None] + column.masked_fill(beyond, 0)
+    own_output = output.gather(1, columns).masked_fill_(beyond, -torch.inf)
+    right = (own_output.argmax(1) + starts[of_task] == truth) & seen[of_task]
+    return class_il, _percentages(right, lengths)
 
 
-def _percent(predicted: Tensor, truth: Tensor) -> float:
-    return 100.0 * float((predicted == truth).to(torch.float64).mean()) if len(truth) else 0.0
+def _percentages(right: Tensor, lengths: Tensor) -> list[float]:
+    """The percentage of right answers in each of several successive parts; 0 for an empty one."""
+    totals = F.pad(right.to(torch.int64).cumsum(0), (1, 0))
+    ends = lengths.cumsum(0)
+    return ((totals[ends] - totals[ends - lengths]) / lengths.clamp(min=1).double() * 100.0).tolist()
 
 
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
+def _mean(values: NDArray[np.float64]) -> float:
+    return sum(values.tolist()) / len(values) if len(values) else 0.0
+
+
+def _to_tensor(matrix: Matrix) -> Tensor:
+    """The part of a matrix for the tasks learned; NaN stands for None."""
+    return torch.tensor(
+        [[math.nan if x is None else x for x in row[: len(matrix)]] for row in matrix], dtype=torch.float64
+    )
+
+
+def _to_rows(values: Tensor, tasks: int) -> Matrix:
+    """The matrix again, with the tasks to come."""
+    to_come: Row = [0.0] * (tasks - len(values))
+    return [[None if math.isnan(x) else x for x in row] + to_come for row in values.tolist()]
 
 
 @dataclass
@@ -113,6 +152,23 @@ class Record:
     task_il_matrix: Matrix = field(default_factory=list)
     tasks: list[TaskRecord] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    _plain: list[dict[str, Any]] = field(default_factory=list, repr=False, compare=False)
+    """The tasks but the last as mappings, which no longer change."""
+
+    def to_state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """What a checkpoint holds of it: numbers and facts. Matrices are numbers: as text they would take most of the
+        time of a run over many tasks."""
+        self._plain += [asdict(task) for task in self.tasks[len(self._plain) : -1]]
+        tasks = [*self._plain, *(asdict(task) for task in self.tasks[-1:])]
+        facts = {"untrained": self.untrained, "tasks": tasks, "warnings": self.warnings}
+        return {"matrix": _to_tensor(self.matrix), "task_il": _to_tensor(self.task_il_matrix)}, facts
+
+    @classmethod
+    def from_state(cls, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> "Record":
+        """Restore what `to_state` returned."""
+        count = len(facts["untrained"])
+        matrices = {"matrix": _to_rows(tensors["matrix"], count), "task_il_matrix": _to_rows(tensors["task_il"], count)}
+        return dacite.from_dict(cls, {**facts, **matrices}, dacite.Config(check_types=False))
 
     def metrics(self, config: RunConfig, hardware: str, stopped: str | None = None) -> dict[str, Any]:
         """The content of metrics.json."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dacite
 import torch
 from torch import Tensor
 
@@ -24,7 +23,7 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import Record, TaskRecord, accuracies
+from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -40,6 +39,8 @@ from spacenet.utils.tensors import in_section, load_tensors, save_tensors, secti
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
 MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
 """Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
+MAX_MATRIX = 256
+"""With more tasks, the model file does without the accuracy matrix: its header, which is read first, has a limit."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Run:
         if folder is not None and (folder / STATE).is_file():
             self._restore(folder)
         else:
-            self.record.untrained, _ = self._evaluate(0)
+            self.record.untrained = [0.0] * len(self.stream)  # there are no outputs yet
 
     def execute(self) -> RunData:
         """Learn what is still to be learned."""
@@ -192,10 +193,10 @@ class Run:
         learn_task(self.method, task, training, hardware=self.hardware, start=self.start, **hooks)
         current.training_seconds += time.perf_counter() - resumed
         self.start = None
-        class_il, task_il = self._evaluate(index + 1)
+        class_il, task_il = self._evaluate(index + 1, everything=training.evaluates_after(index, len(self.stream)))
         self.record.matrix.append(class_il)
         self.record.task_il_matrix.append(task_il)
-        current.accuracy = class_il[index]
+        current.accuracy = class_il[index] or 0.0
         current.measure(self.method)
         current.seconds = before + time.perf_counter() - began
         if index == 0 and self.hardware.leads:
@@ -205,16 +206,17 @@ class Run:
         self._save()
         self._call(lambda callback: callback.on_task_end(self.record))
 
-    def _evaluate(self, learned: int) -> tuple[list[float], list[float]]:
-        """Accuracy on each task after `learned` tasks. Those to come score 0: their classes have no outputs yet."""
-        to_come = [0.0] * (len(self.stream) - learned)
-        if not learned:
-            return to_come, to_come
-        tests = self.tests[:learned]
-        output = self.method.predict_all(self.test_x[: sum(map(len, tests))])
-        self.predicted = output.argmax(1)
-        class_il, task_il = accuracies(output, tests, self.classes[:learned])
-        return class_il + to_come, task_il + to_come
+    def _evaluate(self, learned: int, everything: bool = True) -> tuple[Row, Row]:
+        """Accuracy on each task after `learned` tasks, or only on the last of these. Those to come score 0: their
+        classes have no outputs yet."""
+        to_come: Row = [0.0] * (len(self.stream) - learned)
+        first = 0 if everything else learned - 1
+        tests, left_out = self.tests[first:learned], [None] * first
+        stop = sum(map(len, self.tests[:learned]))
+        output = self.method.predict_all(self.test_x[stop - sum(map(len, tests)) : stop])
+        self.predicted = output.argmax(1) if everything else None
+        class_il, task_il = accuracies(output, tests, self.classes[first:learned])
+        return [*left_out, *class_il, *to_come], [*left_out, *task_il, *to_come]
 
     def _save(self, epochs_done: int = 0, optimizer: Optimizer | None = None) -> None:
         """Save the state; an optimizer is given in the middle of a task."""
@@ -224,12 +226,13 @@ class Run:
         tensors = {**in_section("method", self.method.state()), **in_section("memory", memory)}
         if optimizer is not None:
             tensors |= in_section("optimizer", optimizer.state_tensors())
-        facts = {"epochs_done": epochs_done, "record": dataclasses.asdict(self.record)}
-        save_tensors(self.folder / STATE, tensors, facts)
+        measured, facts = self.record.to_state()
+        tensors |= in_section("record", measured)
+        save_tensors(self.folder / STATE, tensors, {"epochs_done": epochs_done, "record": facts})
 
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
-        self.record = dacite.from_dict(Record, facts["record"], dacite.Config(check_types=False))
+        self.record = Record.from_state(section(tensors, "record"), facts["record"])
         self.analysis = Analysis.load(folder)
         check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
         self.method.load_state(section(tensors, "method"))
@@ -238,13 +241,13 @@ class Run:
             self.start = Position(facts["epochs_done"], section(tensors, "optimizer"))
 
     def _finish(self, stopped: str | None = None) -> RunData:
+        learned = len(self.record.matrix)
+        if learned and self.predicted is None:  # resumed after the last task, or stopped before it
+            self.record.matrix[-1], self.record.task_il_matrix[-1] = self._evaluate(learned)
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
             return RunData(self.config, metrics, self.analysis)
         model = self._model(metrics)
-        learned = len(self.record.matrix)
-        if learned and self.predicted is None:  # resumed after the last task
-            self._evaluate(learned)
         if self.predicted is not None:
             tests, classes = self.tests[:learned], self.classes[:learned]
             truth = torch.cat([test.y for test in tests])
@@ -272,6 +275,8 @@ class Run:
             self.config.model, training=training, preprocessing=self.stream.resolved_preprocessing
         )
         measured = {name: value for name, value in metrics.items() if name in MEASURED}
+        if len(tasks) > MAX_MATRIX:
+            del measured["matrix"]
         return Model(config, self.stream.input_shape, self.stream.normalization, tasks, measured, self.method)
 
     def _call(self, event: Callable[[Callback], None]) -> None:

@@ -9,8 +9,8 @@ A method is a short file that declares its settings and overrides the hooks it n
 
     a penalty (EWC, SI, MAS)    `loss` adds it, `end_task` measures the weights' importance
     a memory (iCaRL, ER)        `end_task` fills `self.memory`, `training_data` adds it; `predict` may be another rule
-    a second network (DGR)      `parameters` and `loss` cover both; `forward` adds what the old generator produces
-    a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows `parameters`
+    a second network (DGR)      `named_parameters` and `loss` cover both; `forward` adds what the old generator produces
+    a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows them
 """
 
 import sys
@@ -176,8 +176,13 @@ class Method(ABC):
         self.classes.append(task.classes)
 
     @abstractmethod
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        """What the optimizer may change during this task. A checkpoint holds the optimizer's state by these names, so a
+        task that is resumed must give the same parameters the same names, in any order."""
+
     def parameters(self) -> list[nn.Parameter]:
-        """What the optimizer may change during this task."""
+        """The same without names."""
+        return list(self.named_parameters().values())
 
     def statistics(self) -> list[Tensor]:
         """What `forward` updates itself (running statistics of batch norm); processes that share a batch average it."""
@@ -206,6 +211,10 @@ class Method(ABC):
         """How many epochs the task takes: more than planned where a method trains in several phases, and none where
         it trains nothing; then `end_task` follows `begin_task`."""
         return planned
+
+    def rate_factor(self, task: Task) -> float:
+        """What the learning rate of SGD is multiplied by in a task."""
+        return 1.0
 
     def begin_epoch(self, epoch: int) -> None:
         """Called before every epoch, also where a run resumes in the middle of a task."""

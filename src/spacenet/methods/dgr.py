@@ -85,8 +85,8 @@ class DGR(DenseMethod):
         self.noise = torch.zeros(len(data), parts * self.settings.latent, device=self.device)
         self.begin_epoch(self.epoch)  # where a task resumes, recalibration of batch norm may follow, with the last draw
 
-    def parameters(self) -> list[nn.Parameter]:
-        return super().parameters() + self.vae.parameters()
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        return super().named_parameters() | {f"generator/{name}": param for name, param in self.vae.params.items()}
 
     def begin_epoch(self, epoch: int) -> None:
         self.epoch = epoch

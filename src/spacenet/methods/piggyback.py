@@ -57,9 +57,9 @@ class Piggyback(PerTaskBatchNorm):
         scores = {name: torch.full_like(self.params[name], self.settings.initial) for name in names}
         self.mask_scores = {name: nn.Parameter(score) for name, score in scores.items()}
 
-    def parameters(self) -> list[nn.Parameter]:
+    def named_parameters(self) -> dict[str, nn.Parameter]:
         """The backbone's weights get no gradient while masks are learned, so the optimizer skips them."""
-        return [*super().parameters(), *self.mask_scores.values()]
+        return super().named_parameters() | {f"scores/{name}": score for name, score in self.mask_scores.items()}
 
     def subnetwork(self, params: Params, task: int) -> dict[str, Tensor]:
         if task == self.tasks_learned:
@@ -79,9 +79,7 @@ class Piggyback(PerTaskBatchNorm):
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)
-        # In the order of the links: an optimizer's state refers to parameters by their position.
-        names = [link.name for link in self.inner_links() if link.name in self.mask_scores]
-        self.mask_scores = {name: nn.Parameter(self.mask_scores[name]) for name in names}
+        self.mask_scores = {name: nn.Parameter(score) for name, score in self.mask_scores.items()}
 
 
 def pack_mask(mask: Tensor) -> Tensor:

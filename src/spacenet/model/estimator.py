@@ -30,7 +30,7 @@ from spacenet.model.model import Model, fixed_setting_error, model_method
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
 STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
-EXCLUDED = ("devices", "name")
+EXCLUDED = ("devices", "evaluate_every", "name")
 """Settings of a run that a model does not have."""
 AUTOMATIC = {
     "epochs": f"None: enough for about {STEPS} steps, {MIN_EPOCHS} to {MAX_EPOCHS}.",

@@ -60,7 +60,7 @@ class PackedNetwork(nn.Module):
         self.register_buffer("std", normalization.std.clone())
         self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
         for name, value in predictor.params.items():
-            self.register_buffer(self.names[name], value)
+            self.register_buffer(self.names[name], value.to_dense() if value.layout == torch.sparse_csr else value)
         ones = nn.functional.one_hot(columns).float()
         self.register_buffer("together", None if ones.shape[0] == ones.shape[1] else ones)
 

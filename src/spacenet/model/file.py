@@ -33,7 +33,7 @@ from spacenet.model.model import Label, Model, model_method
 from spacenet.nets import build_net
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.pack import packed_units, sizes
+from spacenet.space.pack import packed_numbers
 from spacenet.utils.files import atomic_write, real_path, report_os_errors
 from spacenet.utils.lock import lock
 
@@ -47,7 +47,8 @@ EXTRA = "extra/"
 MEAN, STD = "normalization/mean", "normalization/std"
 MAX_PACKED = 2**24
 """Numbers that a packed network may have, however few connections there are; beyond that, `SPARSEST` times those."""
-SPARSEST = 256
+SPARSEST, MANY_WEIGHTS = 256, 2**18
+"""Networks of many tasks, which have more weights than the second, are packed sparsely."""
 MAX_TASKS = np.iinfo(np.int16).max
 Arrays = dict[str, Array]
 
@@ -329,9 +330,8 @@ def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array],
 
 def _check_packed(ledger: Ledger) -> None:
     """A few connections between very many units would make a huge network when packed."""
-    size = sizes(ledger, packed_units(ledger))
-    packed = sum(size[link.target] * size[link.source] * math.prod(link.kernel) for link in ledger.blueprint.links)
     held = sum(connections.value.numel() for connections in ledger.connections.values())
+    packed = packed_numbers(ledger, sparse=held > MANY_WEIGHTS)
     most = max(MAX_PACKED, SPARSEST * held)
     _expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
 

@@ -53,11 +53,14 @@ def run_tables(data: "RunData") -> list[Table]:
 
 
 def matrix_table(data: "RunData") -> Table:
-    """The accuracy matrix; cells of tasks still to come are blank."""
+    """The accuracy matrix; cells of tasks still to come, and of accuracies that were not measured, are blank."""
     labels = data.labels
     columns = ["after task", *(f"{i + 1} ({shorten_labels(each)})" for i, each in enumerate(labels))]
     rows = [
-        [str(j + 1), *(f"{value:.1f}" if i <= j else "" for i, value in enumerate(row[: len(labels)]))]
+        [
+            str(j + 1),
+            *(f"{value:.1f}" if i <= j and value is not None else "" for i, value in enumerate(row[: len(labels)])),
+        ]
         for j, row in enumerate(data.metrics["matrix"])
     ]
     return Table("Accuracy in % on each task, among all classes seen so far", columns, rows)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.experiments.callbacks import Callback, RunStart
-from spacenet.experiments.metrics import Record
+from spacenet.experiments.metrics import Record, mean_so_far
 from spacenet.experiments.run import load_run
 from spacenet.report.plots.collect import run_plots
 from spacenet.report.plots.plot import Plot
@@ -37,8 +37,10 @@ class TensorBoardLogger(Callback):
         learned = len(record.matrix)
         row = record.matrix[-1][:learned]
         for number, accuracy in enumerate(row, 1):
-            self.writer.add_scalar(f"accuracy/task {number}", accuracy, learned)
-        self.writer.add_scalar("accuracy/mean over tasks so far", sum(row) / learned, learned)
+            if accuracy is not None:
+                self.writer.add_scalar(f"accuracy/task {number}", accuracy, learned)
+        if (mean := mean_so_far(row, learned)) is not None:
+            self.writer.add_scalar("accuracy/mean over tasks so far", mean, learned)
         for layer in record.tasks[-1].layers:
             self.writer.add_scalar(f"units reserved/{layer.name}", layer.reserved, learned)
             self.writer.add_scalar(f"connections/{layer.name}", layer.connections, learned)

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from spacenet.errors import SettingsError
 from spacenet.space.blueprint import Blueprint, Link
@@ -35,8 +36,12 @@ class TaskBudget:
     reserved: Sequence[int]
     connections: Sequence[float]  # below 1: a share of all connections that a link could have
 
-    def resolve(self, ledger: Ledger, classes: int) -> ResolvedBudget:
-        """The budget of a task with this many classes.
+    def resolve(
+        self, ledger: Ledger, classes: int, planned: Mapping[str, int] = MappingProxyType({})
+    ) -> ResolvedBudget:
+        """The budget of a task with this many classes. Shares are those of layers of the `planned` sizes: where units
+        are added whenever a task does not fit, a task would otherwise ask for more and more connections between the
+        same number of units.
 
         A share of a tiny layer is raised so that no selected unit is dead. What is added is taken from the largest
         link, so that the total stays. Where fewer positions are open, half of a share is enough; from the inputs, which
@@ -48,7 +53,8 @@ class TaskBudget:
         selected, reserved = _for_each("selected", self.selected, names), _for_each("reserved", self.reserved, names)
         units = {name: int(selected[group]) or len(ledger.free(name)) for name, group in groups.items()}
         asked = _for_each("connections", self.connections, [link.name for link in blueprint.links])
-        size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | {blueprint.output.name: classes}
+        size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | dict(planned)
+        size[blueprint.output.name] = classes
         shares = [link for link in blueprint.links if asked[link.name] < 1]
         plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in shares}
         dead = {link.name: _count_dead(ledger, link, units, classes) for link in shares}

@@ -45,6 +45,13 @@ class Plan:
                 if name not in layers:
                     raise unknown("layer", name, layers, setting="expand")
 
+    def planned_sizes(self, ledger: Ledger, task: int) -> dict[str, int]:
+        """The units of each hidden layer at this task, without those that were added because a task did not fit."""
+        sizes = {layer.name: layer.size for layer in ledger.blueprint.hidden}
+        for layers in (layers for before, layers in self.before.items() if before <= task):
+            sizes |= {name: sizes[name] + units for name, units in layers.items()}
+        return {name: min(size, ledger.size(name)) for name, size in sizes.items()}
+
     def carry_out(self, ledger: Ledger, task: int) -> None:
         """Add the units that the plan gives before a task."""
         for name, units in self.before.get(task, {}).items():

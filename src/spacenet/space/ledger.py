@@ -70,11 +70,14 @@ class Ledger:
         """Enter a task's connections; `ValueError` unless each lies where no other does and ends in a free unit."""
         if bool((self.state[link.target][new.target.long()] != FREE).any()):
             raise ValueError(f"{link.name}: a reserved unit never gains an ingoing connection")
-        connections = Connections.concat(self.connections[link.name], new)
-        position = connections.target.long() * self.size(link.source) + connections.source.long()
+        held, entered = self.connections[link.name], torch.zeros(self.size(link.target), dtype=torch.bool)
+        entered[new.target.long()] = True
+        near = entered[held.target.long()]  # only these could lie where a new one does
+        target, source = (torch.cat([getattr(held, end)[near], getattr(new, end)]) for end in ("target", "source"))
+        position = target.long() * self.size(link.source) + source.long()
         if len(torch.unique(position)) < len(position):
             raise ValueError(f"{link.name}: a connection has one owner")
-        self.connections[link.name] = connections
+        self.connections[link.name] = Connections.concat(held, new)
 
     def reserve(self, layer: str, units: Tensor, task: int) -> None:
         if bool((self.state[layer][units] != FREE).any()):

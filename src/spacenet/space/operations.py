@@ -33,6 +33,8 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
     weight = params[link.name]
     if len(link.kernel) == 2:
         out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
+    elif weight.layout == torch.sparse_csr:
+        out = torch.sparse.mm(weight, h.flatten(1).t().contiguous()).t()
     else:
         out = F.linear(h.flatten(1), weight.flatten(1))
     precomputed = params.get(link.name + PRECOMPUTED)

@@ -3,7 +3,9 @@
 The pack is everything learned so far as one such network. Unused units are physically gone.
 """
 
-from collections.abc import Callable, Mapping
+import math
+import warnings
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +18,8 @@ from spacenet.space.ledger import Ledger
 
 Units = dict[str, Tensor]  # for each layer, the numbers of some of its units in ascending order
 Marks = dict[str, Tensor]  # for each layer, one mark per unit
+LARGE, SPARSE = 2**24, 64
+"""Weights of a link that are always stored; beyond that, so many for each connection."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,33 @@ class Pack:
             return self.forward(self.params, x)
 
 
-def pack(ledger: Ledger, device: torch.device = CPU) -> Pack:
-    """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them."""
+def pack(ledger: Ledger, device: torch.device = CPU, keep_dense: Collection[str] = ()) -> Pack:
+    """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them.
+
+    Weights of links that `packs_sparsely` names are a sparse tensor, except for links to `keep_dense`.
+    """
     units = packed_units(ledger)
-    params = {name: tensor.to(device) for name, tensor in cut(ledger, units).items()}
-    return Pack(ledger.blueprint.forward, params, units)
+    size = sizes(ledger, units)
+    sparse = [k for k in ledger.blueprint.links if k.name not in keep_dense and packs_sparsely(ledger, k, size)]
+    params = cut(ledger, units, size, leave_out=[link.name for link in sparse])
+    params |= {link.name: _sparse_block(ledger, link, units, size) for link in sparse}
+    return Pack(ledger.blueprint.forward, {name: tensor.to(device) for name, tensor in params.items()}, units)
+
+
+def packs_sparsely(ledger: Ledger, link: Link, size: Mapping[str, int]) -> bool:
+    """Whether a link's weights are so many and most of them so surely zero that only the others are stored. After a
+    thousand tasks in a network that grows, a dense matrix between two hidden layers would not fit into memory."""
+    weights = size[link.target] * size[link.source]
+    return not link.kernel and weights > max(LARGE, SPARSE * len(ledger.connections[link.name]))
+
+
+def packed_numbers(ledger: Ledger, *, sparse: bool = True) -> int:
+    """How many weights the pack stores, or would store if it were dense."""
+    size, total = sizes(ledger, packed_units(ledger)), 0
+    for link in ledger.blueprint.links:
+        dense = size[link.target] * size[link.source] * math.prod(link.kernel)
+        total += len(ledger.connections[link.name]) if sparse and packs_sparsely(ledger, link, size) else dense
+    return total
 
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
@@ -59,10 +85,23 @@ def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | No
     return weights.view(targets, sources, *link.kernel)
 
 
-def cut(ledger: Ledger, units: Units, size: Mapping[str, int] | None = None) -> dict[str, Tensor]:
+def _sparse_block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int]) -> Tensor:
+    """The same as a sparse tensor."""
+    shape = (size[link.target], size[link.source])
+    place, value = inside(ledger, link, units, shape[1])
+    ends = torch.stack([place // shape[1], place % shape[1]])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        return torch.sparse_coo_tensor(ends, value, shape, check_invariants=False).coalesce().to_sparse_csr()
+
+
+def cut(
+    ledger: Ledger, units: Units, size: Mapping[str, int] | None = None, leave_out: Collection[str] = ()
+) -> dict[str, Tensor]:
     """The parameters of the network that consists of these units and of the connections among them."""
     size = size or sizes(ledger, units)
-    params = {link.name: block(ledger, link, units, size) for link in ledger.blueprint.links}
+    links = [link for link in ledger.blueprint.links if link.name not in leave_out]
+    params = {link.name: block(ledger, link, units, size) for link in links}
     for key, (layer, value) in ledger.blueprint.unit_values().items():
         padding = size[layer.name] - len(units[layer.name])
         params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)

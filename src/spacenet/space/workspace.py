@@ -104,9 +104,9 @@ class Workspace:
 
     # One step
 
-    def parameters(self) -> list[nn.Parameter]:
+    def named_parameters(self) -> dict[str, nn.Parameter]:
         """What the task trains, as one vector: its connections, and the unit values of its selected units."""
-        return [self._own]
+        return {"workspace": self._own}
 
     def params(self, training: bool = True) -> dict[str, Tensor]:
         """The network's parameters at this moment, frozen ones and the task's own together."""

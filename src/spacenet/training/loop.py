@@ -64,6 +64,7 @@ def learn_task(
     if not epochs:
         method.end_task(task)
         return
+    factor = method.rate_factor(task) if settings.optimizer == "sgd" else 1.0
     optimizer = make_optimizer(method, settings)
     if start is not None:
         optimizer.load_state_tensors(start.optimizer)
@@ -71,7 +72,7 @@ def learn_task(
 
     for epoch in range(start.epochs_done if start else 0, epochs):
         batches = _batches(step, task, epoch, settings)
-        optimizer.set_rate(settings.rate(epoch, epochs))
+        optimizer.set_rate(settings.rate(epoch, epochs) * factor)
         method.begin_epoch(epoch)
         for number, rows in enumerate(batches, 1):
             step(rows)
@@ -124,7 +125,7 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    parameters, rate, decay = method.parameters(), settings.learning_rate, settings.weight_decay
+    parameters, rate, decay = method.named_parameters(), settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)
     return SGD(parameters, rate, settings.momentum, decay)

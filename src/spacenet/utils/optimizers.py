@@ -1,4 +1,4 @@
-"""SGD and Adam on a list of parameters.
+"""SGD and Adam.
 
 They give the same bits as torch.optim.SGD(...) and torch.optim.Adam(..., fused=True) on the CPU. Importing torch.optim,
 or making one of its optimizers, takes longer than training a small network.
@@ -12,14 +12,19 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import RunError
-from spacenet.utils.tensors import check_sections, check_shapes, in_section, section
+from spacenet.utils.tensors import check_shapes, in_section
+
+Parameters = Mapping[str, nn.Parameter] | Sequence[nn.Parameter]
+"""Parameters by name; those of a sequence are named by their position."""
 
 
 class Optimizer(ABC):
     """Updates parameters from their gradients; parameters without a gradient are left alone."""
 
-    def __init__(self, parameters: Sequence[nn.Parameter], learning_rate: float, weight_decay: float = 0.0) -> None:
-        self.parameters, self.weight_decay = list(parameters), weight_decay
+    def __init__(self, parameters: Parameters, learning_rate: float, weight_decay: float = 0.0) -> None:
+        given = parameters if isinstance(parameters, Mapping) else {str(i): p for i, p in enumerate(parameters)}
+        self.named_parameters = dict(given)
+        self.parameters, self.weight_decay = list(self.named_parameters.values()), weight_decay
         self.state: dict[nn.Parameter, dict[str, Tensor]] = {}  # what is kept of each parameter's past gradients
         self._tensors = {parameter: parameter.detach() for parameter in self.parameters}  # not known to autograd
         on_gpu = any(parameter.is_cuda for parameter in self.parameters)
@@ -59,22 +64,30 @@ class Optimizer(ABC):
                 history.index_fill_(0, rows.to(history.device), 0.0)
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """The state as `index/name`, where `index` counts the parameters."""
-        states = [in_section(str(index), self.state.get(p, {})) for index, p in enumerate(self.parameters)]
+        """The state as `parameter/kind`, by the parameters' names: their order does not matter."""
+        states = [in_section(name, self.state.get(p, {})) for name, p in self.named_parameters.items()]
         return {key: tensor for state in states for key, tensor in state.items()}
 
     def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore what `state_tensors` returned; raise `RunError` if it is not of an optimizer like this one."""
-        state, what = {}, "the saved state of the optimizer"
+        saved: dict[str, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            name, _, kind = key.rpartition("/")
+            saved.setdefault(name, {})[kind] = tensor
+        state = {}
         try:
-            check_sections(tensors, *map(str, range(len(self.parameters))))
-            for index, parameter in enumerate(self.parameters):
-                if kept := section(tensors, str(index)):
-                    like = self._initial(parameter)
-                    check_shapes(kept, {name: tuple(tensor.shape) for name, tensor in like.items()}, what)
-                    state[parameter] = {name: tensor.to(parameter.device, copy=True) for name, tensor in kept.items()}
+            if unknown := sorted(saved.keys() - self.named_parameters.keys()):
+                raise ValueError(f"unknown content ({', '.join(unknown[:3])})")
+            for name, kept in saved.items():
+                parameter = self.named_parameters[name]
+                shapes = {kind: tuple(tensor.shape) for kind, tensor in self._initial(parameter).items()}
+                check_shapes(kept, shapes, name)
+                state[parameter] = {kind: tensor.to(parameter.device, copy=True) for kind, tensor in kept.items()}
         except ValueError as error:
-            raise RunError(f"{what} is not of this optimizer: {error}") from error
+            raise RunError(
+                f"the saved state of the optimizer is not of this optimizer and network: {error}. If another version "
+                "of spacenet saved it, the run has to start again, in another folder"
+            ) from error
         self.state = state
 
 
@@ -82,7 +95,7 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum and weight decay."""
 
     def __init__(
-        self, parameters: Sequence[nn.Parameter], learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+        self, parameters: Parameters, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
     ) -> None:
         super().__init__(parameters, learning_rate, weight_decay)
         self.momentum = momentum

@@ -109,8 +109,8 @@ class UntrainedMethod(Method):
     def epochs(self, planned: int) -> int:
         return 0
 
-    def parameters(self) -> list[nn.Parameter]:
-        return []
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        return {}
 
     def forward(self, batch: Batch) -> Tensor:
         return self.predict(batch.x)

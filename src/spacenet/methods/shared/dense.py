@@ -90,8 +90,8 @@ class DenseMethod(Method):
         keys = [key for key, (owner, _) in self.blueprint.unit_values().items() if owner.name == layer]
         return [*keys, *self.incoming_weights(layer)]
 
-    def parameters(self) -> list[nn.Parameter]:
-        return [param for param in self.params.values() if param.requires_grad]
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        return {name: param for name, param in self.params.items() if param.requires_grad}
 
     def statistics(self) -> list[Tensor]:
         return [param.data for param in self.params.values() if not param.requires_grad]

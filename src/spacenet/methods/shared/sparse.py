@@ -33,6 +33,10 @@ from spacenet.utils.tensors import in_section, section
 
 MAX_GROWTH = 1000
 """How often units are added before a task at most. Far more than any task needs."""
+UNUSED_AFTER = 4
+"""After this many times, units without connections are selected first: among them all positions are open."""
+MANY_CLASSES = 100
+"""Beyond this many classes of a task, the learning rate of SGD grows with them."""
 BALANCE, HEAD = "balance", "rotated_head"
 
 
@@ -123,7 +127,8 @@ class SparseMethod(Method):
         """What a task with this number of classes requires; by default, a task in an empty network is the first."""
         held = ledger or self.ledger
         first = not any(map(len, held.connections.values())) if first is None else first
-        return (self.first_task_budget if first else self.task_budget).resolve(held, classes)
+        planned = self.plan.planned_sizes(held, self.tasks_learned)
+        return (self.first_task_budget if first else self.task_budget).resolve(held, classes, planned)
 
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
@@ -164,9 +169,9 @@ class SparseMethod(Method):
     def allocate(self, task: Task) -> tuple[Units, dict[str, Connections]]:
         """Algorithm 2: the task's units and connections. The ledger does not hold them before the task ends."""
         budget = self.budget(len(task.classes))
-        for _ in range(MAX_GROWTH):
+        for added in range(MAX_GROWTH):
             try:
-                return self._allocate(task, budget)
+                return self._allocate(task, budget, unused_first=self.settings.unused_first or added >= UNUSED_AFTER)
             except SpaceFull as full:
                 if not self.plan.auto:
                     raise
@@ -174,11 +179,15 @@ class SparseMethod(Method):
                 self.ledger.grow(full.layer, max(1, budget.reserved[full.layer]))
                 # Where all free units are selected, the new ones are too; the number of connections stays.
                 budget = replace(budget, selected=self.budget(len(task.classes)).selected)
-        return self._allocate(task, budget)
+                last = full
+        remedy = f"Units were added {MAX_GROWTH} times. Fewer connections per task, or more selected units, make room."
+        raise SpaceFull(last.message, last.layer, cli=remedy, python=remedy)
 
-    def _allocate(self, task: Task, budget: ResolvedBudget) -> tuple[Units, dict[str, Connections]]:
+    def _allocate(
+        self, task: Task, budget: ResolvedBudget, *, unused_first: bool
+    ) -> tuple[Units, dict[str, Connections]]:
         rng = self.rng("allocate", task.index)
-        selection = select(self.ledger, budget, torch.tensor(task.classes), rng, self.settings.unused_first)
+        selection = select(self.ledger, budget, torch.tensor(task.classes), rng, unused_first)
         return selection, allocate(self.ledger, budget, selection, task.index, rng)
 
     def _workspace_options(self, task: Task, data: Samples) -> dict[str, Any]:
@@ -209,11 +218,17 @@ class SparseMethod(Method):
         assert self.workspace is not None, "no task is being learned"
         return self.workspace
 
-    def parameters(self) -> list[nn.Parameter]:
-        return [*self.active_workspace().parameters(), *(self.rotated_head.parameters() if self.rotated_head else ())]
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        head = self.rotated_head.named_parameters(HEAD) if self.rotated_head else ()
+        return {**self.active_workspace().named_parameters(), **dict(head)}
 
     def statistics(self) -> list[Tensor]:
         return list(self.active_workspace().statistics.values())
+
+    def rate_factor(self, task: Task) -> float:
+        """Each output learns from the samples of its class: with very many classes, rarely. At the usual learning rate
+        a task of 1000 classes stays at chance."""
+        return max(1.0, len(task.classes) / MANY_CLASSES)
 
     def forward(self, batch: Batch) -> Tensor:
         if self.rotated_head is None:
@@ -264,7 +279,8 @@ class SparseMethod(Method):
     @cached_property
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
-        return pack(self.ledger, self.device)
+        balanced = self.settings.balance != "none"  # by the classifiers' weights
+        return pack(self.ledger, self.device, keep_dense=[self.blueprint.classifier.name] if balanced else [])
 
     @cached_property
     def predictor(self) -> Pack:

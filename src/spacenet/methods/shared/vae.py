@@ -26,10 +26,7 @@ class VAE:
     def load(self, params: Params) -> None:
         """Restore what `tensors` returned, in any order."""
         self.layers = len(params) // 4
-        layers = [f"{part}{number}" for part in (ENCODER, DECODER) for number in range(1, self.layers + 1)]
-        names = [f"{layer}.{kind}" for layer in layers for kind in ("weight", "bias")]
-        # Always in the same order: an optimizer's state refers to parameters by their position.
-        self.params = {name: nn.Parameter(params[name]) for name in names}
+        self.params = {name: nn.Parameter(param) for name, param in params.items()}
 
     @classmethod
     def initialize(

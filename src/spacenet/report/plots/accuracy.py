@@ -21,7 +21,8 @@ MAX_NAME = 16  # letters of a name beside the cells
 
 
 def learned_matrix(run: RunData) -> Percentages:
-    """The learned tasks' part of the accuracy matrix, (after task, on task); NaN for tasks still to come."""
+    """The learned tasks' part of the accuracy matrix, (after task, on task); NaN for tasks still to come, and
+    where nothing was measured."""
     learned = len(run.metrics["matrix"])
     matrix = np.array([row[:learned] for row in run.metrics["matrix"]], float)
     matrix[np.triu_indices(learned, 1)] = np.nan
@@ -29,7 +30,7 @@ def learned_matrix(run: RunData) -> Percentages:
 
 
 def mean_history(matrix: Percentages) -> list[float]:
-    """The mean over the tasks learned so far, after each task."""
+    """The mean over the tasks learned so far, after each task; NaN where not all were measured."""
     return [float(row[: number + 1].mean()) for number, row in enumerate(matrix)]
 
 
@@ -85,10 +86,12 @@ def _draw_history(matrix: Percentages, labels: Sequence[Sequence[str]]) -> Figur
     mark, width = "o" if count <= 25 else None, 1.4 if count <= 12 else 0.8
     step = -(-count // 50)  # with very many tasks, lines skip points that could not be seen
     for task, shade in enumerate(shades):
-        steps = np.array([*range(task, count - 1, step), count - 1])
+        measured = np.flatnonzero(~np.isnan(matrix[:, task]))
+        steps = np.array([*measured[:-1:step], count - 1])
         axes.plot(steps + 1, matrix[steps, task], color=shade, lw=width, marker=mark, ms=3)
     means = mean_history(matrix)
-    axes.plot(range(1, count + 1), means, color=INK, lw=3, marker=mark, ms=4, zorder=3)
+    known = np.flatnonzero(~np.isnan(means))
+    axes.plot(known + 1, np.array(means)[known], color=INK, lw=3, marker=mark, ms=4, zorder=3)
     axes.set(ylim=(0, 103), xlim=(1 - 0.02 * count, 1.005 * count), xticks=range(1, count + 1, -(-count // 20)))
     axes.grid(axis="y")
     axes.set(axisbelow=True, xlabel="tasks learned", ylabel="accuracy in %")

@@ -114,10 +114,10 @@ def task_names(labels: Sequence[Sequence[str]], room: int = 14) -> list[str]:
 
 
 def tasks_text(percentages: Sequence[float] | NDArray[np.float64], most: int = 20) -> str:
-    """The value of each task, or of many tasks the lowest and the highest."""
+    """The value of each task, or of many tasks the lowest and the highest. NaN, which was not measured, is left out."""
     texts = [f"task {number + 1} {value:.1f} %" for number, value in enumerate(percentages)]
     if len(texts) <= most:
-        return ", ".join(texts)
+        return ", ".join(text for text, value in zip(texts, percentages, strict=True) if not np.isnan(value))
     return f"from {texts[int(np.nanargmin(percentages))]} to {texts[int(np.nanargmax(percentages))]}"
 
 
