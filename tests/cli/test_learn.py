@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -216,3 +217,46 @@ def test_interrupted_the_model_is_as_it_was(
     assert "interrupted" in capsys.readouterr().err
     assert file.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.safetensors", "new.npz"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_two_that_learn_at_the_same_time_lose_nothing(file: Path, tmp_path: Path) -> None:
+    children = []
+    for number in (2, 4):
+        x, y = blobs([number, number + 1])
+        np.savez(tmp_path / f"{number}.npz", x=x, y=y)
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                code = learn(file, tmp_path / f"{number}.npz", "--quiet", "--json")
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    learned = load_model(file)
+    assert sorted(map(str, learned.classes)) == list("012345")
+    assert len(learned.tasks) == 3
+
+
+def test_an_output_is_never_an_input(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, table = npz(tmp_path), tmp_path / "in.csv"
+    table.write_text("1,2,3,4,5,6,7,8\n")
+    (tmp_path / "link.csv").symlink_to(table)
+    before = {path: path.read_bytes() for path in (file, new, table)}
+    for arguments in (
+        ["learn", str(file), "--npz", str(new), "--out", str(new)],
+        ["predict", str(file), str(table), "--out", str(file)],
+        ["predict", str(file), str(table), "--out", str(table)],
+        ["predict", str(file), str(table), "--out", str(tmp_path / "link.csv")],
+        ["predict", str(file), str(tmp_path / "link.csv"), "--out", str(table)],
+    ):
+        assert main(arguments) == 2
+        assert "is what is read" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_permissions_stay(file: Path, tmp_path: Path) -> None:
+    file.chmod(0o600)
+    assert learn(file, npz(tmp_path), "--quiet") == 0
+    assert file.stat().st_mode & 0o777 == 0o600
