@@ -133,7 +133,8 @@ def test_a_grown_connection_inherits_no_momentum() -> None:
     method.step(optimizer)
     assert method.workspace is not None
     training = method.workspace.links["input-hidden1"]
-    history = optimizer.state_tensors()["0/momentum"][: len(training.params)]
+    (momentum,) = optimizer.state_tensors().values()
+    history = momentum[: len(training.params)]
     assert int((history != 0).sum()) > 20
     method.end_epoch(0, optimizer, last=False)
     grown = training.params == 0

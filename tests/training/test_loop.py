@@ -67,7 +67,7 @@ def test_a_task_without_epochs_begins_and_ends_and_that_is_all() -> None:
 
 
 def test_divergence_is_an_error_for_people() -> None:
-    wild = TrainingConfig(epochs=5, batch_size=4, learning_rate=1e30)
+    wild = TrainingConfig(epochs=5, batch_size=4, learning_rate=1000.0, momentum=0.99)
     with pytest.raises(RunError, match=r"training diverged: .* task 1, epoch .* smaller learning_rate"):
         learn(make(Naive), small_stream(), wild)
 

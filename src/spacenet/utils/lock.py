@@ -56,7 +56,7 @@ def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
         yield
     finally:
         del _held[path]
-        # Removed while it is locked: whoever has opened it meanwhile finds out that it is not the one there any more.
+        # Removed while it is locked: a process that has opened it meanwhile notices that it is no longer at its place.
         place.unlink(missing_ok=True)
         os.close(descriptor)
 
