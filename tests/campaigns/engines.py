@@ -51,7 +51,7 @@ RAY_CLUSTER = """
 import sys
 from ray.cluster_utils import Cluster
 options = {"object_store_memory": 80_000_000, "include_dashboard": False}
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **options})
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "temp_dir": sys.argv[1], **options})
 node = cluster.add_node(num_cpus=2, object_store_memory=80_000_000)
 pids = lambda node, *names: [str(p.process.pid) for name in names for p in node.all_processes.get(name, [])]
 head = pids(cluster.head_node, "gcs_server", "raylet")
@@ -151,7 +151,8 @@ def dask(folder: Path, workers: int = 2) -> Iterator[Cluster]:
 @contextmanager
 def ray(folder: Path) -> Iterator[Cluster]:
     """A head without cores, and a node with two."""
-    cluster = start("-c", RAY_CLUSTER, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # A folder of its own: a head that is killed leaves its address behind, and later ones would be looked for there.
+    cluster = start("-c", RAY_CLUSTER, str(folder / "ray"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert cluster.stdout is not None
         address, head, node = cluster.stdout.readline().split()

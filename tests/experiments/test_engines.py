@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,7 +33,8 @@ from tests.support import clouds_file
 
 RAY_HEAD = """
 import ray, sys
-print(ray.init(num_cpus=2, include_dashboard=False, logging_level="error").address_info["gcs_address"], flush=True)
+cluster = ray.init("local", num_cpus=2, include_dashboard=False, logging_level="error")
+print(cluster.address_info["gcs_address"], flush=True)
 sys.stdin.read()
 """
 Cluster = tuple[EngineConfig, Callable[[], list[int]]]
@@ -76,8 +76,7 @@ def ray() -> Iterator[Cluster]:
 
 def kill_one(folders: list[Path], pids: Callable[[], list[int]], killed: list[int]) -> None:
     """As soon as a run has saved something."""
-    while not any((folder / STATE).is_file() for folder in folders):
-        time.sleep(0.01)
+    wait_until(lambda: any((folder / STATE).is_file() for folder in folders))
     killed += pids()[:1]
     os.kill(killed[0], signal.SIGKILL)
 
