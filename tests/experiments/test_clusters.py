@@ -1,6 +1,5 @@
 """What is said and kept when a cluster loses its workers, its scheduler or its head."""
 
-import logging
 import socket
 import threading
 import time
@@ -63,24 +62,23 @@ def test_an_item_that_kills_its_workers_is_given_up_and_the_others_are_done() ->
     assert cluster.most == 2
 
 
-def test_waiting_is_said_at_intervals_and_that_it_is_over(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    now = [100.0]
+def test_waiting_is_said_at_intervals_and_that_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, messages = [100.0], list[str]()
     monkeypatch.setattr(clusters, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(logging.getLogger("spacenet"), "propagate", True)
+    log = SimpleNamespace(info=lambda text, *values: messages.append(text % values), warning=None)
+    log.warning = log.info
+    monkeypatch.setattr(clusters, "log", log)
     notice, said = WaitingNotice(), list[int]()
-    with caplog.at_level(logging.INFO, "spacenet"):
-        for second in range(130):
-            now[0] = 100.0 + second
-            notice.update("no worker is connected to tcp://there")
-            if len(caplog.messages) > len(said):
-                said.append(second)
-        notice.update("")
-        notice.update("")
+    for second in range(130):
+        now[0] = 100.0 + second
+        notice.update("no worker is connected to tcp://there")
+        if len(messages) > len(said):
+            said.append(second)
+    notice.update("")
+    notice.update("")
     assert said == [5, 65, 125]
-    assert caplog.messages[0] == "no worker is connected to tcp://there; waiting, Ctrl-C ends"
-    assert caplog.messages[3:] == ["workers are there again; going on"]
+    assert messages[0] == "no worker is connected to tcp://there; waiting, Ctrl-C ends"
+    assert messages[3:] == ["workers are there again; going on"]
 
 
 @pytest.fixture
