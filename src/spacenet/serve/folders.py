@@ -9,10 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from spacenet.utils.lock import try_lock
 
 OWNER = "owner.json"
 NEW_SECONDS = 60.0
@@ -27,9 +24,8 @@ class PrivateFolder:
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         owner = {"pid": os.getpid(), "started": start_of(os.getpid())}
         self._file = (self.path / OWNER).open("x", encoding="utf-8")
-        if fcntl is not None:  # process ids mean nothing to another container, a lock does
-            with suppress(OSError):
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with suppress(OSError):  # process ids mean nothing to another container, a lock does
+            try_lock(self._file.fileno())
         self._file.write(json.dumps(owner))
         self._file.flush()
 
@@ -74,14 +70,8 @@ def _in_use(folder: Path) -> bool:
         return True
 
 
-def _locked(file: int) -> bool:
-    if fcntl is None:
-        return False
+def _locked(descriptor: int) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not try_lock(descriptor)  # closing the file gives it back
     except OSError:  # a file system without locks
         return False
-    fcntl.flock(file, fcntl.LOCK_UN)
-    return False

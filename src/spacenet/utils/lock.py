@@ -67,7 +67,7 @@ def _acquire(path: Path, place: Path, wait: bool) -> int:
         with report_os_errors(place, "used as a lock"):
             descriptor = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
-            if _try_lock(descriptor):
+            if try_lock(descriptor):
                 if _is_at(descriptor, place):
                     _write_owner(descriptor)
                     return descriptor
@@ -83,7 +83,8 @@ def _acquire(path: Path, place: Path, wait: bool) -> int:
         time.sleep(PAUSE)
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file for this process, unless another one has locked it."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
