@@ -9,6 +9,9 @@ from annotated_types import Ge, Gt, Le, Lt
 from spacenet.config.settings import Settings
 from spacenet.errors import SettingsError
 
+EVERY_TASK = 100
+"""With up to this many tasks, all are evaluated after each."""
+
 
 @dataclass(frozen=True)
 class TrainingConfig(Settings):
@@ -34,9 +37,10 @@ class TrainingConfig(Settings):
     """Augmentation of images: random crops with a padding of 4 pixels, and random horizontal flips."""
     bn_recalibration_epochs: Annotated[int, Ge(0)] = 1
     """Passes over the data after a task's last epoch that only recompute the running statistics of batch norm."""
-    evaluate_every: Annotated[int, Ge(1)] = 1
+    evaluate_every: Annotated[int, Ge(1)] | None = None
     """Evaluate on the test data of all tasks only after every so many tasks, and after the last one. After the others,
-    only the accuracy on the task just learned is measured. With very many tasks, evaluation takes most of the time."""
+    only the accuracy on the task just learned is measured. By default after every task; in streams of more than 100,
+    so rarely that evaluation takes time in proportion to the number of tasks."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device; auto uses a GPU if there is one."""
     precision: Literal["32", "bf16"] = "32"
@@ -54,7 +58,10 @@ class TrainingConfig(Settings):
 
     def evaluates_after(self, task: int, tasks: int) -> bool:
         """Whether all test data is evaluated after the task with this index."""
-        return (task + 1) % self.evaluate_every == 0 or task == tasks - 1
+        # Test samples and, where it grows, the network are in proportion to the tasks so far: an evaluation takes time
+        # in proportion to their square.
+        every = self.evaluate_every or math.ceil((tasks / EVERY_TASK) ** 2)
+        return (task + 1) % every == 0 or task == tasks - 1
 
     def epochs_of(self, task: int) -> int:
         """Epochs of the task with this index."""

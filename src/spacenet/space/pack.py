@@ -69,11 +69,14 @@ def packed_numbers(ledger: Ledger, *, sparse: bool = True) -> int:
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
     """Places in the (targets × sources) block, and values, of the link's connections; `sources` includes padding."""
     connections = ledger.connections[link.name]
-    source = _places(units[link.source], ledger.size(link.source))[connections.source.long()]
-    target = _places(units[link.target], ledger.size(link.target))[connections.target.long()]
-    here = (source >= 0) & (target >= 0)
+    # Targets first: a task's units are few, so most connections of a large network are left out by this alone.
+    target = _places(units[link.target], ledger.size(link.target)).index_select(0, connections.target)
+    rows = (target >= 0).nonzero().flatten()
+    source = _places(units[link.source], ledger.size(link.source)).index_select(0, connections.source[rows])
+    here = source >= 0
+    rows, source = rows[here], source[here]
     stride = len(units[link.source]) if sources is None else sources
-    return target[here] * stride + source[here], connections.value[here]
+    return target[rows].long() * stride + source, connections.value[rows]
 
 
 def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | None = None) -> Tensor:
@@ -87,12 +90,15 @@ def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | No
 
 def _sparse_block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int]) -> Tensor:
     """The same as a sparse tensor."""
-    shape = (size[link.target], size[link.source])
-    place, value = inside(ledger, link, units, shape[1])
-    ends = torch.stack([place // shape[1], place % shape[1]])
+    targets, sources = size[link.target], size[link.source]
+    place, value = inside(ledger, link, units, sources)
+    place, order = place.sort()
+    starts = torch.searchsorted(place, torch.arange(targets + 1) * sources)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return torch.sparse_coo_tensor(ends, value, shape, check_invariants=False).coalesce().to_sparse_csr()
+        return torch.sparse_csr_tensor(
+            starts, place % sources, value[order], (targets, sources), check_invariants=False
+        )
 
 
 def cut(
@@ -128,18 +134,20 @@ def packed_units(ledger: Ledger) -> Units:
 
 def reach(ledger: Ledger, start: Marks, towards: Literal["source", "target"]) -> Marks:
     """`start`, and every unit that can be reached from there by going to the source, or target, of connections."""
-    # Layers may form a cycle (a residual stream and its branches), so repeat until nothing changes.
     near = "target" if towards == "source" else "source"
     marked = {name: mark.clone() for name, mark in start.items()}
+    # Links stand in the order of computation. Layers may form a cycle (a residual stream and its branches), so repeat
+    # until nothing changes.
+    links = ledger.blueprint.links if towards == "target" else ledger.blueprint.links[::-1]
     changed = True
     while changed:
         changed = False
-        for link in ledger.blueprint.links:
+        for link in links:
             connections, far = ledger.connections[link.name], marked[getattr(link, towards)]
-            leads_on = marked[getattr(link, near)][getattr(connections, near).long()]
-            reached = getattr(connections, towards).long()[leads_on]
-            if not bool(far[reached].all()):
-                far[reached] = changed = True
+            leads_on = marked[getattr(link, near)].index_select(0, getattr(connections, near))
+            reached = getattr(connections, towards)[leads_on]
+            if not bool(far.index_select(0, reached).all()):
+                far[reached.long()] = changed = True
     return marked
 
 
@@ -157,6 +165,6 @@ def numbers(marked: Marks) -> Units:
 
 def _places(units: Tensor, size: int) -> Tensor:
     """For each of a layer's units its place among `units`, or -1. Outputs may be named before they are added."""
-    places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1)
-    places[units] = torch.arange(len(units))
+    places = torch.full((max([size, *(units[-1:] + 1).tolist()]),), -1, dtype=torch.int32)
+    places[units] = torch.arange(len(units), dtype=torch.int32)
     return places
