@@ -162,6 +162,17 @@ def test_a_full_network_says_what_was_learned() -> None:
     assert result.to_frame().shape == (2, 2)
 
 
+def test_a_full_network_stays_full_when_the_run_is_continued(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {**QUICK, **SPACE, "hidden": (30, 16), "out": tmp_path / "run"}
+    raised = []
+    for _ in range(2):
+        with pytest.raises(SpaceFull, match="hidden2 is full") as error:
+            spacenet.run(cloud_stream(), **settings)
+        raised.append(error.value)
+    first, second = (each.result.metrics for each in raised)
+    assert first == second  # with its times, so it was not learned again
+
+
 def own_method() -> type[Method]:
     """A class that only this process knows, as one of a notebook."""
 

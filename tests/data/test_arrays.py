@@ -1,5 +1,6 @@
 """Samples from npy, npz and csv: every sort of them, memory, and what can be wrong."""
 
+import gzip
 import io
 import tracemalloc
 import zipfile
@@ -57,7 +58,8 @@ def test_npy_of_every_sort(tmp_path: Path, x: np.ndarray) -> None:
 
 def test_one_sample_alone_and_none(tmp_path: Path) -> None:
     assert np.array_equal(values(read(npy(tmp_path / "a.npy", X[0]))), X[:1])
-    assert read(npy(tmp_path / "b.npy", X[:0])) == []
+    with pytest.raises(DataError, match="b.npy: holds no samples"):
+        read(npy(tmp_path / "b.npy", X[:0]))
     flat = RNG.integers(0, 256, 24, dtype=np.uint8)
     assert np.array_equal(values(read(npy(tmp_path / "c.npy", flat), shape=GREY))[0], flat.reshape(GREY))
     assert np.array_equal(values(read(npy(tmp_path / "d.npy", flat.reshape(GREY)), shape=GREY))[0], flat.reshape(GREY))
@@ -228,6 +230,8 @@ def test_channels_last_get_a_hint(tmp_path: Path) -> None:
         (LINES + "1,2,nan,4,5,6,7,8\n", "line 6: row 5 has a value that is NaN"),
         (LINES + "1,2,1e99,4,5,6,7,8\n", "line 6: row 5 has a value that is NaN, infinite or too large"),
         ("1,2,3,4,5,6,7,\x1b[31m\n", r"'\\x1b\[31m' is not a number"),
+        ('"a,b,c,d,e,f,g,h\n' + LINES, "line 1: not csv"),  # a quote that is not closed would swallow what follows
+        (LINES + '"1,2,3,4,5,6,7,8\n', "line 6: not csv"),
     ],
 )
 def test_csv_that_is_wrong(tmp_path: Path, text: str, reason: str) -> None:
@@ -241,6 +245,21 @@ def test_csv_that_is_no_text(tmp_path: Path) -> None:
         path.write_bytes(LINES.encode() + content)
         with pytest.raises(DataError, match="bad.csv"):
             read(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "a,b,c,d,e,f,g,h\n"], ids=["empty", "blank", "header"])
+def test_csv_without_samples(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match="a.csv: holds no samples"):
+        read(csv_file(tmp_path / "a.csv", text))
+    with pytest.raises(DataError, match="standard input: holds no samples"):
+        read("-", stdin=text.encode())
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_csv_that_is_compressed(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(LINES.encode()))
+    with pytest.raises(DataError, match="is compressed with gzip; unpack it first"):
+        read(tmp_path / name)
 
 
 def test_npz_that_is_wrong(tmp_path: Path) -> None:

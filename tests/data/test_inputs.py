@@ -17,7 +17,6 @@ from tests.data.input_files import FLAT, GREY, LINES, NOTHING, RNG, X, image_fil
 def test_standard_input_is_npy_or_csv() -> None:
     assert np.array_equal(values(read("-", stdin=npy_bytes(X))), X)
     assert np.array_equal(values(read("-", stdin=LINES.encode())), X)
-    assert read("-") == []
 
 
 def test_a_pipe_with_a_name(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ def test_running_out_of_space_keeps_what_was_learned(tmp_path: Path) -> None:
     assert metrics["warnings"] != []
     assert raised.value.result.metrics == metrics
     assert raised.value.layer == "hidden2"
+    assert not (folder / STATE).exists()
 
 
 def test_bad_settings_are_refused_before_training_and_nothing_is_written(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from spacenet.data.checks import check_label_type, check_labels, check_numbers, check_samples, find_nonfinite, to_native
+from spacenet.data.files import GZIP_MAGIC
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
@@ -211,6 +212,8 @@ def _read_samples(stream: IO[bytes], where: str, shape: Shape, file_size: int | 
     if file_size is not None:
         check_length(where, header, file_size - stream.tell(), HOW_TO_SAVE)
     count, size = _count_samples(where, header.shape, shape), math.prod(shape) * header.dtype.itemsize
+    if count == 0:
+        raise DataError(f"{where}: holds no samples")
     source = _to_row_major(stream, where, header) if header.column_major else stream
     step = samples_per_chunk(shape)
     for first in range(0, count, step):
@@ -271,8 +274,8 @@ def _read_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
     with report_damage(where, "write numbers, one sample per line"):
         for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
             place = f"{where}, line {number}"
-            if number == 1 and line.startswith(ZIP_MAGIC):
-                raise DataError(f"{where}: is an archive, not csv or npy; pass the name of the .npz file")
+            if number == 1:
+                _check_is_text(line, where)
             if len(line) > limit:
                 raise DataError(f"{place}: is too long for {length} numbers; write one sample per line")
             text = line.decode("utf-8-sig", "replace").strip()
@@ -281,7 +284,7 @@ def _read_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
             is_first = not delimiter
             delimiter = delimiter or next((each for each in DELIMITERS if each in text), ",")
             try:
-                cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True))
+                cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True))
             except csv.Error as error:
                 raise DataError(f"{place}: not csv ({error})") from error
             values = [_parse_number(cell) for cell in cells]
@@ -295,6 +298,16 @@ def _read_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
                 raise DataError(f"{place} (row {row}): has {len(values)} numbers; the model takes {length}")
             yield _convert(np.array([values], dtype=np.float64), place, row)
             row += 1
+    if row == 0:
+        raise DataError(f"{where}: holds no samples; write one per line")
+
+
+def _check_is_text(line: bytes, where: str) -> None:
+    """Raise `DataError` if a file's first line shows that it is something else than csv."""
+    if line.startswith(ZIP_MAGIC):
+        raise DataError(f"{where}: is an archive, not csv or npy; pass the name of the .npz file")
+    if line.startswith(GZIP_MAGIC):
+        raise DataError(f"{where}: is compressed with gzip; unpack it first, with gunzip")
 
 
 def _parse_number(cell: str) -> float | None:

@@ -60,6 +60,8 @@ def _find_kind(name: str) -> str:
         return "stream"
     if suffix in (*SUFFIXES, *ARRAY_SUFFIXES):
         return "image" if suffix in SUFFIXES else suffix
+    if suffix == ".gz":
+        raise DataError(f"{name}: is compressed with gzip; unpack it first, with gunzip")
     known = ", ".join((*ARRAY_SUFFIXES, *SUFFIXES))
     raise DataError(f"{name}: unknown kind of input; use {known}, a folder, or - (stdin)")
 

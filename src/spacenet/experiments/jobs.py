@@ -5,6 +5,7 @@ import logging
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -92,12 +93,10 @@ def default_workers(config: RunConfig) -> int:
 
 
 def execute(job: Job, callbacks: Sequence[Callback] = ()) -> Outcome:
-    """Do a job, or continue it. A finished run is not repeated."""
+    """Do a job, or continue it. A finished run is not repeated, nor one that ended because the space was full."""
     try:
-        metrics = load_metrics(job.folder) if job.folder is not None else None
-        if metrics is not None and not metrics["stopped"] and job.folder is not None:
-            (job.folder / STATE).unlink(missing_ok=True)  # left where a run was killed right at its end
-            return Outcome(job, load_run(job.folder))
+        if (finished := _finished(job)) is not None:
+            return finished
         if job.config.model.training.devices > 1:
             return _execute_shared(job, bool(callbacks))
     except SpacenetError as error:
@@ -182,8 +181,12 @@ def execute_all(
 
 def _after_loss(error: WorkersDied, left: Sequence[Job], count: int) -> Iterator[Outcome]:
     """What became of jobs whose outcomes did not arrive: those that are finished in their folders come first."""
-    found = {position: data for position, job in enumerate(left) if (data := _finished_data(job)) is not None}
-    yield from (Outcome(left[position], data) for position, data in found.items())
+    found = dict[int, Outcome]()
+    for position, job in enumerate(left):
+        with suppress(SpacenetError):
+            if (finished := _finished(job)) is not None:
+                found[position] = finished
+    yield from found.values()
     missing = len(left) - len(found)
     message = f"{error.message}; {count - missing} of {count} runs are finished."
     told = type(error)(message, cli="The same command continues.", python="The same call continues.")
@@ -191,12 +194,14 @@ def _after_loss(error: WorkersDied, left: Sequence[Job], count: int) -> Iterator
     yield from (Outcome(job, error=told) for position, job in enumerate(left) if position not in found)
 
 
-def _finished_data(job: Job) -> RunData | None:
-    try:
-        metrics = load_metrics(job.folder) if job.folder is not None else None
-        return load_run(job.folder) if metrics is not None and not metrics["stopped"] and job.folder else None
-    except SpacenetError:
+def _finished(job: Job) -> Outcome | None:
+    """The outcome that is in the job's folder already, if it is."""
+    metrics = load_metrics(job.folder) if job.folder is not None else None
+    if metrics is None or job.folder is None:
         return None
+    (job.folder / STATE).unlink(missing_ok=True)  # left where a run was killed right at its end
+    stopped = metrics["stopped"]
+    return Outcome(job, load_run(job.folder), SpaceFull(stopped, layer="") if stopped else None)
 
 
 class StopUnwanted(Callback):

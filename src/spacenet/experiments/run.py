@@ -162,8 +162,6 @@ class Run:
             raise
         finally:
             self._call(lambda callback: callback.close())
-        if self.folder is not None:
-            (self.folder / STATE).unlink(missing_ok=True)
         return data
 
     def _learn(self, index: int) -> None:
@@ -262,6 +260,7 @@ class Run:
                 save_model(self.folder / MODEL, model)
             self.analysis.save(self.folder)
             save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
+            (self.folder / STATE).unlink(missing_ok=True)
         self._call(lambda callback: callback.on_run_end(metrics))
         return data
 
