@@ -286,7 +286,7 @@ def _read_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
             try:
                 cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True))
             except csv.Error as error:
-                raise DataError(f"{place}: not csv ({error})") from error
+                raise DataError(f"{place}: not csv ({error}); is a quotation mark left open?") from error
             values = [_parse_number(cell) for cell in cells]
             if is_first and all(value is None for value in values):
                 continue
