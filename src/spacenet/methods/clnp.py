@@ -67,7 +67,8 @@ class CLNP(Masked):
                 weight[~taken] = new[~taken].to(self.device)
         for layer in self.blueprint.hidden:
             for key, value in layer.keys().items():
-                self.params[key].data[~self.taken[layer.name]] = value.initial
+                taken = self.taken[layer.name]
+                self.params[key].data[~taken] = value.start(len(taken), rng)[~taken].to(self.device)
 
     def trainable_masks(self) -> dict[str, Tensor]:
         outputs = torch.arange(self.classes[-1].stop) >= self.classes[-1].start
@@ -121,7 +122,9 @@ class CLNP(Masked):
         sums: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
-            sums[link] = sums.get(link, 0.0) + mean_activity(h).cpu() * len(h)
+            units = self.params[link].shape[1]
+            maps = h if h.shape[1] == units else h.reshape(len(h), units, -1)  # features of one unit lie together
+            sums[link] = sums.get(link, 0.0) + mean_activity(maps).cpu() * len(h)
 
         with torch.no_grad():
             for x in task.train.x.split(PREDICT_BATCH):

@@ -128,7 +128,8 @@ class DEN(GrowingMethod):
             return {}
         mine = self._trained_units()
         new = {name: torch.arange(len(mine[name])) >= len(old) for name, old in self.selected.items()}
-        masks = {key: mine[p.name] for p in self.blueprint.layers[1:] for key in p.keys()}
+        values = [(key, layer, value) for key, (layer, value) in self.blueprint.unit_values().items()]
+        masks = {key: mine[p.name].view(-1, *(1 for _ in value.shape)) for key, p, value in values if p.name in mine}
         for link in self.blueprint.links:
             weight, targets = self.params[link.name], mine[link.target]
             within = self.phase in (Phase.RETRAIN, Phase.SPLIT) and link.source in mine

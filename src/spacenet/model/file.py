@@ -297,7 +297,7 @@ def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int, outputs: int)
         state[name] = torch.from_numpy(held)
     units = {}
     for key, (layer, value) in blueprint.unit_values().items():
-        values = take(f"units/{key}", np.float32, len(state[layer.name]))
+        values = take(f"units/{key}", np.float32, len(state[layer.name]), *value.shape)
         possible = bool((np.isfinite(values) & (values >= value.least)).all())
         _expect(possible, f"{key} has values that are not possible")
         units[key] = torch.from_numpy(values)

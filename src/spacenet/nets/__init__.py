@@ -76,14 +76,6 @@ def register_net(name: str, build: Build) -> Build:
     return build
 
 
-def image_shape(input_shape: tuple[int, ...]) -> tuple[int, int, int]:
-    """(channels, height, width) of samples that are images with or without channels."""
-    if len(input_shape) not in (2, 3):
-        raise SettingsError(f"takes images, samples have shape {input_shape}", setting="net")
-    channels, height, width = (1, *input_shape)[-3:]
-    return channels, height, width
-
-
 def _find(name: str) -> Build:
     wide = WIDE_RESNET.fullmatch(name)
     if wide is not None:

@@ -1,61 +1,34 @@
 """The multilayer perceptron: any number of hidden layers of any width, ReLU between them."""
 
 import math
-from itertools import pairwise
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
+from spacenet.nets.ours import blueprint_of
+from spacenet.space.blueprint import Blueprint
 
-from spacenet.space.blueprint import PRECOMPUTED, Blueprint, Hook, Layer, Link, Params
-from spacenet.space.operations import connect
 
 HIDDEN = (400, 400)
-_relu_backward = torch.ops.aten.threshold_backward.default
+
+
+class Mlp(nn.Module):
+    """An MLP for samples of any shape, which are flattened."""
+
+    def __init__(self, input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN, classes: int = 1) -> None:
+        super().__init__()
+        sizes = (math.prod(input_shape), *hidden)
+        for number, (enter, out) in enumerate(zip(sizes, hidden, strict=False), start=1):
+            self.add_module(f"hidden{number}", nn.Linear(enter, out))
+        self.output = nn.Linear(sizes[-1], classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        *hidden, output = self.children()
+        h = x.flatten(1)
+        for layer in hidden:
+            h = F.relu(layer(h))
+        return output(h)  # type: ignore[no-any-return]
 
 
 def build_mlp(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
-    """An MLP for samples of this shape, which are flattened. Its output starts empty and grows with the classes."""
-    names = ["input", *(f"hidden{i}" for i in range(1, len(hidden) + 1)), "output"]
-    layers = (
-        Layer("input", math.prod(input_shape), unit_values=()),
-        *(Layer(name, size) for name, size in zip(names[1:-1], hidden, strict=True)),
-        Layer("output", 0),
-    )
-    links = tuple(Link(f"{a}-{b}", a, b) for a, b in pairwise(names))
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = x.flatten(1)
-        for link in links:
-            h = connect(params, link, h, hook) + params[f"{link.target}.bias"]
-            if link is not links[-1]:
-                h = torch.relu(h)
-        return h
-
-    return Blueprint(layers, links, forward, MlpDerivative(links))
-
-
-class MlpDerivative:
-    """The forward function above and its gradient, operation by operation as autograd would compute them."""
-
-    def __init__(self, links: tuple[Link, ...]) -> None:
-        self.links = [(link.name, link.name + PRECOMPUTED, f"{link.target}.bias") for link in links]
-
-    def forward(self, params: Params, x: Tensor) -> tuple[Tensor, list[Tensor]]:
-        h = x.flatten(1)
-        activations: list[Tensor] = []
-        for weight, precomputed, bias in self.links:
-            if activations:
-                h.relu_()
-            activations.append(h)
-            h = h.mm(params[weight].t())
-            if precomputed in params:
-                h.add_(params[precomputed])
-            h.add_(params[bias])
-        return h, activations
-
-    def backward(self, params: Params, activations: list[Tensor], gradient: Tensor, out: Params) -> None:
-        for (weight, _, bias), h in zip(reversed(self.links), reversed(activations), strict=True):
-            torch.sum(gradient, 0, out=out[bias])
-            torch.mm(gradient.t(), h, out=out[weight])
-            if h is not activations[0]:
-                gradient = _relu_backward(gradient.mm(params[weight]), h, 0)
+    """The MLP in the space."""
+    return blueprint_of(Mlp, input_shape, hidden)

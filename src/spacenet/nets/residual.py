@@ -1,98 +1,98 @@
-"""Residual networks: ResNet-18 for small images (He et al. 2016), and wide ones (Zagoruyko and Komodakis 2016).
+"""Residual networks: ResNet-18, and wide residual networks (Zagoruyko and Komodakis 2016)."""
 
-Feature maps that are added to each other are one layer: each stage has a *stream* that its blocks add to, and each
-block a layer of its own between its two convolutions.
-"""
-
-import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.nets import image_shape
-from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
-from spacenet.space.operations import as_images, connect, norm_values, normalize
+from spacenet.nets.images import as_images, image_shape
+from spacenet.nets.ours import blueprint_of
+from spacenet.space.blueprint import Blueprint
 
-Block = tuple[Link, Link, Link | None]
-"""Two convolutions, and the shortcut around them where they lead from one stream to another."""
+
+def conv(enter: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
+    return nn.Conv2d(enter, out, kernel, stride, padding=kernel // 2, bias=False)
+
+
+class Block(nn.Module):
+    """Two convolutions, each followed by batch norm, and a shortcut around them."""
+
+    def __init__(self, enter: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1, self.norm1 = conv(enter, out, 3, stride), nn.BatchNorm2d(out)
+        self.conv2, self.norm2 = conv(out, out, 3), nn.BatchNorm2d(out)
+        self.shortcut = nn.Sequential() if enter == out else nn.Sequential(conv(enter, out, 1, stride), nn.BatchNorm2d(out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.norm1(self.conv1(x)))
+        return F.relu(self.norm2(self.conv2(h)) + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """ResNet-18 for images of this shape: a 3×3 stem, then four stages of two blocks, each with twice the maps."""
+
+    def __init__(self, input_shape: tuple[int, ...], *, width: int = 64, classes: int = 1) -> None:
+        super().__init__()
+        self.stem, self.norm = conv(image_shape(input_shape)[0], width, 3), nn.BatchNorm2d(width)
+        widths = [width, *(width << stage for stage in range(4))]
+        for stage, (enter, out) in enumerate(zip(widths, widths[1:], strict=False), start=1):
+            blocks = Block(enter, out, 1 if stage == 1 else 2), Block(out, out, 1)
+            self.add_module(f"stage{stage}", nn.Sequential(*blocks))
+        self.output = nn.Linear(widths[-1], classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.norm(self.stem(as_images(x))))
+        for stage in range(1, 5):
+            h = self.get_submodule(f"stage{stage}")(h)
+        return self.output(h.mean((2, 3)))  # type: ignore[no-any-return]
+
+
+class WideBlock(nn.Module):
+    """Two convolutions with batch norm and ReLU before each, and a shortcut around them."""
+
+    def __init__(self, enter: int, out: int, stride: int, *, first: bool = False) -> None:
+        super().__init__()
+        self.norm1, self.conv1 = nn.BatchNorm2d(enter), conv(enter, out, 3, stride)
+        self.norm2, self.conv2 = nn.BatchNorm2d(out), conv(out, out, 3)
+        self.shortcut = conv(enter, out, 1, stride) if first else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.relu(self.norm1(x))
+        inner = self.conv2(F.relu(self.norm2(self.conv1(h))))
+        kept: Tensor = x if self.shortcut is None else self.shortcut(h)
+        return kept + inner
+
+
+class WideResNet(nn.Module):
+    """WRN-depth-widen for images of this shape."""
+
+    def __init__(
+        self, input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16, classes: int = 1
+    ) -> None:
+        super().__init__()
+        if depth < 10 or (depth - 4) % 6:
+            raise SettingsError(
+                f"a wide residual network has 6 n + 4 layers (10, 16, 22, …), not {depth}", setting="net"
+            )
+        self.stem = conv(image_shape(input_shape)[0], stem, 3)
+        widths = [stem, *(stem * widen << group for group in range(3))]
+        for group, (enter, out) in enumerate(zip(widths, widths[1:], strict=False), start=1):
+            first = WideBlock(enter, out, 1 if group == 1 else 2, first=True)
+            others = [WideBlock(out, out, 1) for _ in range((depth - 4) // 6 - 1)]
+            self.add_module(f"group{group}", nn.Sequential(first, *others))
+        self.norm, self.output = nn.BatchNorm2d(widths[-1]), nn.Linear(widths[-1], classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.stem(as_images(x))
+        for group in range(1, 4):
+            h = self.get_submodule(f"group{group}")(h)
+        return self.output(F.relu(self.norm(h)).mean((2, 3)))  # type: ignore[no-any-return]
 
 
 def build_resnet18(input_shape: tuple[int, ...], *, width: int = 64) -> Blueprint:
-    """ResNet-18 for images of this shape: a 3×3 stem, then four stages of two blocks.
-
-    The first stage has `width` maps, each further one twice as many. Batch norm follows each convolution, so what
-    enters a stream is normalized before it is added, once for each link to it.
-    """
-    streams = {f"stage{stage}": width << (stage - 1) for stage in range(1, 5)}
-    stem = Link("input-stage1", "input", "stage1", kernel=(3, 3))
-    blocks = _blocks(list(streams), 2, source="stage1")
-    classify = Link("stage4-output", "stage4", "output")
-    links = (stem, *(link for block in blocks for link in block if link is not None), classify)
-    layers = [Layer("input", image_shape(input_shape)[0], unit_values=())]
-    for name, size in streams.items():
-        entering = [norm_values(link.source) for link in links if link.target == name]
-        layers.append(Layer(name, size, sum(entering, ()), group=name))
-        layers += [Layer(f"{name}.{n}", size, norm_values(), group=name) for n in (1, 2)]
-    layers.append(Layer("output", 0))
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        def enter(link: Link, h: Tensor) -> Tensor:
-            norm = link.source if link.target in streams else "norm"
-            return normalize(params, link.target, connect(params, link, h, hook), norm)
-
-        stream = torch.relu(enter(stem, as_images(x)))
-        for first, second, shortcut in blocks:
-            inner = torch.relu(enter(first, stream))
-            stream = torch.relu(enter(second, inner) + (stream if shortcut is None else enter(shortcut, stream)))
-        return connect(params, classify, stream.mean((2, 3)), hook) + params["output.bias"]
-
-    return Blueprint(tuple(layers), links, forward)
+    """ResNet-18 in the space."""
+    return blueprint_of(ResNet18, input_shape, width=width)
 
 
 def build_wide_resnet(input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16) -> Blueprint:
-    """WRN-depth-widen for images of this shape.
-
-    Batch norm and ReLU come before a convolution, so a stream is normalized once for every block that reads it.
-    """
-    channels = image_shape(input_shape)[0]
-    if depth < 10 or (depth - 4) % 6:
-        raise SettingsError(f"a wide residual network has 6 n + 4 layers (10, 16, 22, …), not {depth}", setting="net")
-    streams = {"stem": stem} | {f"group{g}": stem * widen << (g - 1) for g in (1, 2, 3)}
-    enter = Link("input-stem", "input", "stem", kernel=(3, 3))
-    blocks = _blocks(list(streams)[1:], (depth - 4) // 6, source="stem")
-    classify = Link("group3-output", "group3", "output")
-    layers = [Layer("input", channels, unit_values=())]
-    for name, size in streams.items():
-        norms = [norm_values(first.target) for first, _, _ in blocks if first.source == name]
-        if name == "group3":
-            norms.append(norm_values("last"))
-        layers.append(Layer(name, size, sum(norms, ()), group=name))
-        inner = [second.source for _, second, _ in blocks if second.target == name]
-        layers += [Layer(each, size, norm_values(), group=name) for each in inner]
-    layers.append(Layer("output", 0))
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        stream = connect(params, enter, as_images(x), hook)
-        for first, second, shortcut in blocks:
-            h = torch.relu(normalize(params, first.source, stream, first.target))
-            inner = torch.relu(normalize(params, first.target, connect(params, first, h, hook)))
-            kept = stream if shortcut is None else connect(params, shortcut, h, hook)
-            stream = kept + connect(params, second, inner, hook)
-        h = torch.relu(normalize(params, "group3", stream, "last"))
-        return connect(params, classify, h.mean((2, 3)), hook) + params["output.bias"]
-
-    links = (enter, *(link for block in blocks for link in block if link is not None), classify)
-    return Blueprint(tuple(layers), links, forward)
-
-
-def _blocks(streams: list[str], count: int, source: str) -> list[Block]:
-    """`count` blocks for each stream. The first reads the stream before and, except in the first one, halves images."""
-    blocks: list[Block] = []
-    for target in streams:
-        for number in range(1, count + 1):
-            inner, stride = f"{target}.{number}", 2 if number == 1 and target != streams[0] else 1
-            first = Link(f"{source}-{inner}", source, inner, kernel=(3, 3), stride=stride)
-            shortcut = Link(f"{source}-{target}", source, target, kernel=(1, 1), stride=stride)
-            second = Link(f"{inner}-{target}", inner, target, kernel=(3, 3))
-            blocks.append((first, second, shortcut if source != target else None))
-            source = target
-    return blocks
+    """WRN-depth-widen in the space."""
+    return blueprint_of(WideResNet, input_shape, depth=depth, widen=widen, stem=stem)

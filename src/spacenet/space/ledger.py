@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.utils.tensors import check_finite, check_shapes
@@ -46,7 +46,7 @@ class Ledger:
         self.blueprint = blueprint
         self.state = {layer.name: torch.full((layer.size,), FREE, dtype=torch.int16) for layer in blueprint.layers}
         values = blueprint.unit_values().items()
-        self.units = {key: torch.full((layer.size,), value.initial) for key, (layer, value) in values}
+        self.units = {key: value.start(layer.size) for key, (layer, value) in values}
         ends, owner = torch.zeros(0, dtype=torch.int32), torch.zeros(0, dtype=torch.int16)
         links = blueprint.links
         self.connections = {link.name: Connections(ends, ends, owner, torch.zeros(0, *link.kernel)) for link in links}
@@ -58,12 +58,18 @@ class Ledger:
         """The units that no task has reserved, in ascending order."""
         return (self.state[layer] == FREE).nonzero().flatten()
 
-    def grow(self, layer: str, more: int) -> Tensor:
+    def initialize(self, rng: Generator) -> None:
+        """Give all units their random initial values, where they have any."""
+        for key, (layer, value) in self.blueprint.unit_values().items():
+            if value.init is not None:
+                self.units[key] = value.start(self.size(layer.name), rng)
+
+    def grow(self, layer: str, more: int, rng: Generator | None = None) -> Tensor:
         """Add free units without connections; returns their numbers. What the network computes does not change."""
         size = self.size(layer)
         self.state[layer] = torch.cat([self.state[layer], torch.full((more,), FREE, dtype=torch.int16)])
         for key, value in next(each for each in self.blueprint.layers if each.name == layer).keys().items():
-            self.units[key] = torch.cat([self.units[key], torch.full((more,), value.initial)])
+            self.units[key] = torch.cat([self.units[key], value.start(more, rng)])
         return torch.arange(size, size + more)
 
     def add(self, link: Link, new: Connections) -> None:
@@ -140,11 +146,11 @@ def check_unit_values(ledger: Ledger, tasks: int, classes: int, units: Mapping[s
     blueprint, what = ledger.blueprint, "the first view of the network"
     lengths = {blueprint.input.name: blueprint.input.size, blueprint.output.name: classes}
     for layer in blueprint.hidden:
-        lengths[layer.name] = next((units[key].numel() for key in layer.keys() if key in units), 0)
+        lengths[layer.name] = next((len(units[key]) for key in layer.keys() if key in units and units[key].dim()), 0)
         if not layer.size <= lengths[layer.name] <= ledger.size(layer.name):
             raise ValueError(f"{what}: {layer.name} cannot have had {lengths[layer.name]} units")
     values = blueprint.unit_values().items()
-    check_shapes(units, {key: (lengths[layer.name],) for key, (layer, _) in values}, what)
+    check_shapes(units, {key: (lengths[layer.name], *value.shape) for key, (layer, value) in values}, what)
     check_finite(units, {key: value.least for key, (_, value) in values}, what)
     for link in blueprint.links:
         held = ledger.connections[link.name]

@@ -1,13 +1,13 @@
-"""The operations that forward functions are written with: sending activations over a link, and batch norm."""
+"""The operations that networks consist of: sending activations over links, and batch norm."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Forward, Hook, Link, Params, UnitValue
+from spacenet.space.blueprint import BATCH_STATS, PRECOMPUTED, Hook, Link, Params, UnitValue
 
 MOMENTUM = 0.1
 EPSILON = 1e-5
@@ -21,24 +21,39 @@ _nll_loss, _nll_loss_backward = torch.ops.aten.nll_loss_forward.default, torch.o
 _MEAN, _NO_CLASS = 1, -100  # how the losses are reduced, and the class that does not count
 
 
-def as_images(x: Tensor) -> Tensor:
-    """(n, c, h, w), also from images without channels."""
-    return x if x.dim() == 4 else x.unsqueeze(1)
-
-
 def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
-    """Send `h` over a link. Every forward function calls this for each of its links."""
+    """Send `h` over a link."""
     if hook is not None:
         hook(link.name, h)
     weight = params[link.name]
-    if len(link.kernel) == 2:
-        out = F.conv2d(h, weight, stride=link.stride, padding=link.kernel[0] // 2)
-    elif weight.layout == torch.sparse_csr:
+    if weight.layout == torch.sparse_csr:
         out = torch.sparse.mm(weight, h.flatten(1).t().contiguous()).t()
     else:
-        out = F.linear(h.flatten(1), weight.flatten(1))
+        out = apply_weight(link, link.dense(weight), h)
     precomputed = params.get(link.name + PRECOMPUTED)
     return out if precomputed is None else out + precomputed
+
+
+def apply_weight(link: Link, weight: Tensor, h: Tensor) -> Tensor:
+    """A link's linear map or convolution, with weights as a layer of PyTorch has them."""
+    if not link.convolves:
+        return F.linear(h.flatten(1), weight)
+    convolution = F.conv2d if len(link.stride) == 2 else F.conv1d
+    return convolution(h, weight, None, link.stride, link.padding, link.dilation)
+
+
+def connect_all(params: Params, links: Sequence[Link], h: Tensor, hook: Hook | None) -> Tensor:
+    """Send `h`, the concatenated features of several layers, over the links from these layers to one."""
+    if len(links) == 1:
+        return connect(params, links[0], h, hook)
+    parts = h.split([params[link.name].shape[1] * link.each[1] for link in links], 1)
+    if hook is None and all(params[link.name].layout == torch.strided for link in links):
+        weight = torch.cat([link.dense(params[link.name]) for link in links], 1)  # one product instead of several
+        out = apply_weight(links[0], weight, h)
+        fixed = [params[link.name + PRECOMPUTED] for link in links if link.name + PRECOMPUTED in params]
+        return sum(fixed, out)
+    outs = [connect(params, link, part, hook) for link, part in zip(links, parts, strict=True)]
+    return sum(outs[1:], outs[0])
 
 
 def cross_entropy(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -49,60 +64,57 @@ def cross_entropy(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return loss, _log_softmax_backward(gradient, logarithms, 1, scores.dtype)
 
 
-def chain_with_norm(links: Sequence[Link], pooled: Collection[Link]) -> Forward:
-    """The forward function of links in a chain: batch norm and ReLU follow each but the last, max pooling some."""
-    *hidden, classify = links
-
-    def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        h = as_images(x)
-        for link in hidden:
-            h = torch.relu(normalize(params, link.target, connect(params, link, h, hook)))
-            if link in pooled:
-                h = F.max_pool2d(h, 2)
-        return connect(params, classify, h, hook) + params[f"{classify.target}.bias"]
-
-    return forward
-
-
-def norm_values(name: str = "norm") -> tuple[UnitValue, ...]:
+def norm_values(name: str, shape: tuple[int, ...] = ()) -> tuple[UnitValue, ...]:
     """The unit values of one batch norm; a layer that is normalized at several places has several."""
     return (
-        UnitValue(f"{name}.scale", 1.0),
-        UnitValue(f"{name}.shift"),
-        UnitValue(f"{name}.mean", trained=False),
-        UnitValue(f"{name}.var", 1.0, trained=False, least=0.0),
+        UnitValue(f"{name}.scale", 1.0, shape=shape),
+        UnitValue(f"{name}.shift", shape=shape),
+        UnitValue(f"{name}.mean", trained=False, shape=shape),
+        UnitValue(f"{name}.var", 1.0, trained=False, least=0.0, shape=shape),
     )
 
 
-def normalize(params: Params, layer: str, h: Tensor, name: str = "norm") -> Tensor:
+def normalize(
+    params: Params, layer: str, h: Tensor, name: str, epsilon: float = EPSILON, momentum: float = MOMENTUM
+) -> Tensor:
     """Batch norm whose values belong to the unit: scale, shift and running statistics are frozen with it.
 
     In training, the units that `BATCH_STATS` marks use the batch's statistics and update their own. All others use
     their stored statistics, in training too: a frozen unit's function must not depend on the batch.
     """
-    scale, shift, mean, var = (params[f"{layer}.{name}.{part}"] for part in ("scale", "shift", "mean", "var"))
+    values = [params[f"{layer}.{name}.{part}"] for part in ("scale", "shift", "mean", "var")]
+    each = values[0].numel() // max(1, len(values[0]))
+    scale, shift, mean, var = (value.flatten() for value in values) if each > 1 else values
     uses_batch_stats = params.get(layer + BATCH_STATS)
     count = h.numel() // max(1, h.shape[1])
     # Empty marks stand for all units. The variance of a single number is unknown.
     if uses_batch_stats is None or not len(uses_batch_stats) or count < 2:
         training = uses_batch_stats is not None and count > 1
-        return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=MOMENTUM, eps=EPSILON)
+        return F.batch_norm(h, mean, var, scale, shift, training=training, momentum=momentum, eps=epsilon)
+    if each > 1:
+        uses_batch_stats = uses_batch_stats.repeat_interleave(each)
     if h.is_cuda:
-        return normalize_partly(h, scale, shift, mean, var, uses_batch_stats)
+        return normalize_partly(h, scale, shift, mean, var, uses_batch_stats, epsilon, momentum)
     others = [0, *range(2, h.dim())]
     batch_var, batch_mean = torch.var_mean(h.float(), others, correction=0)
-    update_statistics(mean, var, batch_mean.detach(), batch_var.detach(), uses_batch_stats, count)
+    update_statistics(mean, var, batch_mean.detach(), batch_var.detach(), uses_batch_stats, count, momentum)
     used_mean = torch.where(uses_batch_stats, batch_mean, mean)
-    factor = scale * torch.rsqrt(torch.where(uses_batch_stats, batch_var, var) + EPSILON)
+    factor = scale * torch.rsqrt(torch.where(uses_batch_stats, batch_var, var) + epsilon)
     shape = (1, -1, *([1] * (h.dim() - 2)))
     return (h * factor.view(shape) + (shift - used_mean * factor).view(shape)).to(h.dtype)
 
 
 def update_statistics(
-    mean: Tensor, var: Tensor, batch_mean: Tensor, batch_var: Tensor, uses_batch_stats: Tensor, count: int
+    mean: Tensor,
+    var: Tensor,
+    batch_mean: Tensor,
+    batch_var: Tensor,
+    uses_batch_stats: Tensor,
+    count: int,
+    momentum: float = MOMENTUM,
 ) -> None:
     """Update the running statistics of the marked units, in place."""
-    rate = MOMENTUM * uses_batch_stats
+    rate = momentum * uses_batch_stats
     mean.lerp_(batch_mean, rate)
     var.lerp_(batch_var * (count / (count - 1)), rate)
 
@@ -116,15 +128,23 @@ class NormalizePartly(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, h: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, var: Tensor, uses_batch_stats: Tensor
+        ctx: Any,
+        h: Tensor,
+        scale: Tensor,
+        shift: Tensor,
+        mean: Tensor,
+        var: Tensor,
+        uses_batch_stats: Tensor,
+        epsilon: float,
+        momentum: float,
     ) -> Tensor:
-        batch_mean, batch_factor = torch.batch_norm_stats(h, EPSILON)
-        batch_var = batch_factor.pow(-2) - EPSILON
-        update_statistics(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1])
+        batch_mean, batch_factor = torch.batch_norm_stats(h, epsilon)
+        batch_var = batch_factor.pow(-2) - epsilon
+        update_statistics(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1], momentum)
         used_mean = torch.where(uses_batch_stats, batch_mean, mean)
-        factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + EPSILON))
+        factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + epsilon))
         ctx.save_for_backward(h, scale, used_mean, factor, uses_batch_stats)
-        out: Tensor = torch.batch_norm_elemt(h, scale, shift, used_mean, factor, EPSILON)
+        out: Tensor = torch.batch_norm_elemt(h, scale, shift, used_mean, factor, epsilon)
         return out
 
     @staticmethod
@@ -139,7 +159,7 @@ class NormalizePartly(torch.autograd.Function):
         of_h = torch.batch_norm_backward_elemt(
             gradient, h, mean, factor, scale, along * uses_batch_stats, across * uses_batch_stats, count
         )
-        return of_h, of_scale, of_shift, None, None, None
+        return of_h, of_scale, of_shift, None, None, None, None, None
 
 
 normalize_partly: Callable[..., Tensor] = NormalizePartly.apply

@@ -11,7 +11,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from spacenet.space.blueprint import CPU, Link
 from spacenet.space.ledger import Ledger
@@ -110,7 +109,7 @@ def cut(
     params = {link.name: block(ledger, link, units, size) for link in links}
     for key, (layer, value) in ledger.blueprint.unit_values().items():
         padding = size[layer.name] - len(units[layer.name])
-        params[key] = F.pad(ledger.units[key][units[layer.name]], (0, padding), value=value.initial)
+        params[key] = torch.cat([ledger.units[key][units[layer.name]], value.start(padding)])
     return params
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.space.blueprint import BATCH_STATS, CPU, Derivative, Hook, Params
+from spacenet.space.blueprint import BATCH_STATS, CPU, TRAINING, Derivative, Hook, Params
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.opening import FrozenInputs, Layout, OpenLink, find_live_units
 from spacenet.space.pack import Units, cut, sizes
@@ -66,23 +66,26 @@ class Workspace:
         """Lay out the vector of all parameters and that of the task's own."""
         links = self.links.values()
         stored = cut(self.ledger, self.units, self.sizes)
-        self._permuted = {name for name, weight in stored.items() if self.layout.permutes(weight.dim())}
+        self._permuted = {name for name in self.links if self.layout.permutes(stored[name].dim())}
         stored |= {name: stored[name].permute(0, 2, 3, 1) for name in self._permuted}
-        selected = {}
+        selected, owner = dict[str, Tensor](), dict[str, str]()
         for key, (layer, value) in self.ledger.blueprint.unit_values().items():
-            chosen = self.selected[layer.name]
+            chosen, owner[key] = self.selected[layer.name], layer.name
             if value.trained:
-                selected[key] = chosen
+                elements = torch.arange(math.prod(value.shape))
+                selected[key] = (chosen[:, None] * len(elements) + elements).flatten()
             else:
                 self.statistics[key] = stored.pop(key).to(self.device)
                 marks = torch.zeros(self.sizes[layer.name], dtype=torch.bool).index_fill_(0, chosen, True)
                 if len(chosen) == len(self.units[layer.name]):  # empty marks stand for all units, which is faster
                     marks = marks[:0]
                 self.batch_stats[layer.name + BATCH_STATS] = marks.to(self.device)
+        if self.ledger.blueprint.drops:
+            self.batch_stats[TRAINING] = torch.zeros(0, device=self.device)
         self._shapes = {name: numbers.shape for name, numbers in stored.items()}
         gaps = {name: -numbers.numel() % self.layout.alignment for name, numbers in stored.items()}
         self._counts = [n for name, gap in gaps.items() for n in (stored[name].numel(), gap)]
-        own = [o.params for o in links] + [stored[key][chosen] for key, chosen in selected.items()]
+        own = [o.params for o in links] + [stored[key].flatten()[places] for key, places in selected.items()]
         self._base = torch.cat([F.pad(stored[name].flatten(), (0, gap)) for name, gap in gaps.items()]).to(self.device)
         self._own = nn.Parameter(torch.cat([numbers.flatten() for numbers in own]).to(self.device))
         self._selected = list(selected.values())
@@ -93,7 +96,8 @@ class Workspace:
         parts, rows = self._own.data.split(counts), self._importance.split(counts)
         for opened, part, importance in zip(links, parts, rows, strict=False):
             opened.params, opened.importance = part.view(opened.params.shape), importance.view(opened.params.shape)
-        self.unit_params = dict(zip(selected, parts[len(links) :], strict=True))
+        trained = zip(selected, parts[len(links) :], strict=True)
+        self.unit_params = {k: part.view(len(self.selected[owner[k]]), *stored[k].shape[1:]) for k, part in trained}
         """The trained values of the selected units."""
 
     def _places(self) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task
-from spacenet.space.blueprint import BATCH_STATS, Hook, Link, Params
+from spacenet.space.blueprint import BATCH_STATS, TRAINING, Hook, Link, Params
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
@@ -33,9 +33,11 @@ class DenseMethod(Method):
             self.set_param(link.name, link.initial((targets, sources), sources, targets, rng))
         for layer in self.blueprint.layers:
             for key, value in layer.keys().items():
-                self.set_param(key, torch.full((layer.size,), value.initial), trained=value.trained)
+                self.set_param(key, value.start(layer.size, rng), trained=value.trained)
             if any(not value.trained for value in layer.unit_values):
                 self.uses_batch_stats[layer.name + BATCH_STATS] = ALL_UNITS
+        if self.blueprint.drops:
+            self.uses_batch_stats[TRAINING] = ALL_UNITS
 
     def set_param(self, name: str, value: Tensor, trained: bool = True) -> None:
         """Replace a parameter by a new one with this value, of any shape."""
@@ -78,7 +80,7 @@ class DenseMethod(Method):
                     self.set_param(link.name, torch.cat([old, new], axis))
         for key, (owner, value) in self.blueprint.unit_values().items():
             if owner.name == layer:
-                new = torch.full((count,), value.initial)
+                new = value.start(count, rng)
                 self.set_param(key, torch.cat([self.params[key].data.cpu(), new]), value.trained)
 
     def incoming_weights(self, layer: str) -> dict[str, Tensor]:
@@ -115,7 +117,7 @@ class DenseMethod(Method):
         found: dict[str, Tensor] = {}
         with torch.no_grad():
             self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
-        return found[self.blueprint.classifier.name].flatten(1)
+        return self.blueprint.features(found)
 
     def copy_params(self) -> dict[str, Tensor]:
         return {name: param.detach().clone() for name, param in self.params.items()}

@@ -38,7 +38,12 @@ class Masked(DenseMethod):
             keys = layer.keys()
             trained = [key for key, value in keys.items() if value.trained and key in self.trainable]
             if len(trained) < len(keys) and layer.name + BATCH_STATS in self.uses_batch_stats:
-                self.uses_batch_stats[layer.name + BATCH_STATS] = self.trainable[trained[-1]] if trained else ALL_UNITS
+                self.uses_batch_stats[layer.name + BATCH_STATS] = self._trainable_units(trained)
+
+    def _trainable_units(self, keys: list[str]) -> Tensor:
+        """Which units of a layer are trainable, by the mask of its last trained value."""
+        mask = self.trainable[keys[-1]] if keys else ALL_UNITS
+        return mask if mask.dim() == 1 else mask.flatten(1).any(1)
 
     def unfreeze(self) -> None:
         """Write the effective values into the parameters and make all of them trainable."""
@@ -62,7 +67,8 @@ class Masked(DenseMethod):
 
     def unit_masks(self, units: Params) -> dict[str, Tensor]:
         """Masks in which all parameters of these units of each layer are trainable, with their incoming weights."""
-        masks = {key: units[layer.name] for layer in self.blueprint.layers[1:] for key in layer.keys()}
+        values = [(key, layer, value) for key, (layer, value) in self.blueprint.unit_values().items()]
+        masks = {key: units[p.name].view(-1, *(1 for _ in value.shape)) for key, p, value in values if p.name in units}
         links = {link.name: units[link.target].view(-1, 1, *(1 for _ in link.kernel)) for link in self.blueprint.links}
         return masks | links
 

@@ -108,6 +108,7 @@ class SparseMethod(Method):
         super().setup()
         settings, blueprint = self.settings, self.blueprint
         self.ledger = Ledger(blueprint)
+        self.ledger.initialize(self.rng("units"))
         self.plan = Plan.parse(settings.expand)
         default = default_budget(blueprint, settings.expected_tasks, settings.selected)
         self.task_budget = TaskBudget(
@@ -211,7 +212,7 @@ class SparseMethod(Method):
         if self._rotates(task):
             check_rotatable(tuple(data.x.shape[1:]))
             rng = self.rng("rotations", task.index)
-            sources = workspace.sizes[self.blueprint.classifier.source]
+            sources = sum(workspace.sizes[link.source] * link.each[1] for link in self.blueprint.classifiers)
             self.rotated_head = make_rotated_head(sources, len(outputs), rng, self.device)
 
     def active_workspace(self) -> Workspace:
@@ -236,7 +237,7 @@ class SparseMethod(Method):
             return self.active_workspace()(batch.x, precomputed)
         entering: dict[str, Tensor] = {}
         upright = self.active_workspace()(rotate_batch(batch.x), {}, hook=entering.__setitem__)
-        return torch.cat([upright, self.rotated_head(entering[self.blueprint.classifier.name])], 1)
+        return torch.cat([upright, self.rotated_head(self.blueprint.features(entering))], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
@@ -280,12 +281,12 @@ class SparseMethod(Method):
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
         balanced = self.settings.balance != "none"  # by the classifiers' weights
-        return pack(self.ledger, self.device, keep_dense=[self.blueprint.classifier.name] if balanced else [])
+        return pack(self.ledger, self.device, keep_dense=[link.name for link in self.blueprint.classifiers] if balanced else [])
 
     @cached_property
     def predictor(self) -> Pack:
         """Everything that is needed to predict."""
-        classifier = self.pack.params[self.blueprint.classifier.name]
+        classifier = torch.cat([self.pack.params[link.name].flatten(1) for link in self.blueprint.classifiers], 1)
         return self.balance.apply(self.pack, classifier, self.classes[: self.tasks_learned])
 
     def predict(self, x: Tensor) -> Tensor:
@@ -298,7 +299,7 @@ class SparseMethod(Method):
         def hook(link: str, h: Tensor) -> None:
             name = sources[link]
             if name != self.blueprint.input.name and name not in found:
-                each = h.reshape(*h.shape[:2], -1).mean(2).cpu()  # the mean of a feature map
+                each = h.reshape(len(h), packed.params[link].shape[1], -1).mean(2).cpu()  # the mean of a feature map
                 units = packed.units[name]
                 found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
 

@@ -1,0 +1,225 @@
+"""From a graph to a blueprint: which features of a network are the same units, and which layers are connected.
+
+Features that an addition, a product, a normalization or a depthwise convolution joins belong to the same units. A
+concatenation has the units of several layers one after the other; flattening a map gives a unit one feature for each
+position. A convolution in groups, like group norm, makes a unit of each group.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from spacenet.nets.forward import compile_forward, find_derivative
+from spacenet.nets.graph import FUNCTIONS, Graph, Node, unsupported
+from spacenet.space.blueprint import Blueprint, Layer, Link, UnitValue
+from spacenet.space.operations import norm_values
+
+MAX_CHANNELS = 10_000_000
+
+
+@dataclass(eq=False)
+class Population:
+    """Units that belong together, as far as they are known."""
+
+    channels: int
+    number: int  # of the node where it appears first
+    each: int = 1  # channels of one unit
+    producers: list[Node] = field(default_factory=list)
+    joined: "Population | None" = None  # the one that it turned out to be
+    values: list[UnitValue] = field(default_factory=list)
+    name: str = ""
+
+    def root(self) -> "Population":
+        return self if self.joined is None else self.joined.root()
+
+    @property
+    def units(self) -> int:
+        return self.channels // self.each
+
+
+@dataclass(frozen=True)
+class Part:
+    """Features of a tensor that belong to one population, `per_channel` for each of its channels."""
+
+    population: Population
+    per_channel: int = 1
+
+    @property
+    def features(self) -> int:
+        return self.population.channels * self.per_channel
+
+    def per_unit(self) -> int:
+        return self.population.root().each * self.per_channel
+
+
+Parts = tuple[Part, ...]
+
+
+def build_blueprint(graph: Graph) -> Blueprint:
+    """The blueprint of a traced network. Raises `SettingsError` for what units of different tasks cannot share."""
+    parts: list[Parts] = []
+    for number, node in enumerate(graph.nodes):
+        if any(not 0 <= before < number for before in node.inputs) or bool(node.inputs) == (number == 0):
+            raise unsupported(f"operation {number} ({node.op}) computes with results that are not there")
+        parts.append(_join(node, number, [parts[before] for before in node.inputs]))
+    return _Builder(graph, parts).build()
+
+
+def _join(node: Node, number: int, inputs: Sequence[Parts]) -> Parts:
+    """The units of a node's result; those that it joins are one population from now on."""
+    if node.op == "input":
+        return (Part(_population(int(node.args[0]), number, node)),)  # type: ignore[arg-type]
+    if node.op in ("linear", "conv"):
+        return _join_link(node, number, inputs[0])
+    if node.op in ("add", "mul", "sub", "div"):
+        return _join_both(node, *inputs)
+    if node.op == "cat":
+        return tuple(part for parts in inputs for part in parts)
+    if node.op == "flatten":
+        return tuple(Part(part.population, part.per_channel * int(node.args[0])) for part in inputs[0])  # type: ignore[arg-type]
+    if node.op == "group_norm":
+        _make_whole(node, inputs[0], int(node.args[0]))  # type: ignore[arg-type]
+    elif node.op not in ("batch_norm", "reshape", "scale", "shift", "dropout", *FUNCTIONS):
+        raise unsupported(f"unknown operation {node.op!r}")
+    return inputs[0]
+
+
+def _population(channels: int, number: int, node: Node) -> Population:
+    if not 0 < channels <= MAX_CHANNELS:
+        raise unsupported(f"{node.name or node.op} has {channels} units; 1 to {MAX_CHANNELS:,} are possible")
+    return Population(channels, number, producers=[node])
+
+
+def _join_link(node: Node, number: int, parts: Parts) -> Parts:
+    if node.groups == 1:
+        return (Part(_population(node.out, number, node)),)
+    features = sum(part.features for part in parts)
+    if node.groups < 1 or features % node.groups or node.out % features:
+        remedy = "Groups that divide its inputs, and as many outputs as inputs or a multiple, can."
+        raise unsupported(f"{node.name} has {node.groups} groups of {features} inputs and {node.out} outputs", remedy)
+    _make_whole(node, parts, features // node.groups)
+    return tuple(Part(part.population, part.per_channel * (node.out // features)) for part in parts)
+
+
+def _make_whole(node: Node, parts: Parts, size: int) -> None:
+    """Make each group of so many features a unit, or several units' groups one."""
+    if len(parts) > 1 or parts[0].per_channel > 1 or size < 1 or parts[0].features % size:
+        raise unsupported(f"{node.name}: its groups are not whole units, so tasks would share them")
+    population = parts[0].population.root()
+    population.each = math.lcm(population.each, size)
+
+
+def _join_both(node: Node, one: Parts, other: Parts) -> Parts:
+    if [(part.features, part.per_channel) for part in one] != [(part.features, part.per_channel) for part in other]:
+        raise unsupported(
+            f"an {'addition' if node.op in ('add', 'sub') else 'product'} of tensors whose channels do not match",
+            "Both need the same channels, concatenated in the same way.",
+        )
+    for a, b in zip(one, other, strict=True):
+        kept, gone = sorted((a.population.root(), b.population.root()), key=lambda each: each.number)
+        if kept is gone:
+            continue
+        if kept.number == 0:
+            raise unsupported("the input itself is added to, or multiplied with, a layer", "Put a layer in between.")
+        kept.each, gone.joined = math.lcm(kept.each, gone.each), kept
+        kept.producers += gone.producers
+    return one
+
+
+class _Builder:
+    """Names the populations and makes layers, links and the function of them."""
+
+    def __init__(self, graph: Graph, parts: list[Parts]) -> None:
+        self.graph, self.parts = graph, parts
+        self.populations = list(dict.fromkeys(part.population.root() for each in parts for part in each))
+        self.output = parts[-1][0].population.root()
+        self.links: list[Link] = []
+        self.of_node: dict[int, list[Link]] = {}
+
+    def build(self) -> Blueprint:
+        last = self.graph.nodes[-1]
+        if last.op != "linear" or len(self.output.producers) > 1 or len(self.graph.nodes) < 2:
+            raise unsupported("the network does not end with a Linear layer", "Its outputs must be those of nn.Linear.")
+        self._name()
+        for number, node in enumerate(self.graph.nodes):
+            self._add_values(number, node)
+            if node.op in ("linear", "conv") and node.groups == 1:
+                self._add_links(number, node)
+        layers, links = self._layers(), tuple(self.links)
+        names = [[part.population.root().name for part in parts] for parts in self.parts]
+        forward = compile_forward(self.graph, names, self.of_node)
+        drops = any(node.op == "dropout" for node in self.graph.nodes)
+        return Blueprint(layers, links, forward, find_derivative(self.graph, links), drops)
+
+    def _name(self) -> None:
+        """Each population is named after the layer that makes it; if several do, after the module that has most."""
+        taken = Counter[str]()
+        for population in self.populations:
+            if population is self.populations[0] or population is self.output:
+                name = "input" if population is self.populations[0] else "output"
+            else:
+                paths = [producer.name.split(".") for producer in population.producers]
+                top = Counter(path[0] for path in paths).most_common(1)[0][0]
+                same = [path for path in paths if path[0] == top]
+                steps = takewhile(lambda step: len(set(step)) == 1, zip(*same, strict=False))
+                shared = [step[0] for step in steps]
+                name = ".".join(shared) or f"layer{population.number}"
+            taken[name] += 1
+            population.name = name if taken[name] == 1 else f"{name}-{taken[name]}"
+
+    def _add_values(self, number: int, node: Node) -> None:
+        """The values that a node gives to the units that it computes."""
+        for part in self.parts[number]:
+            population, each = part.population.root(), part.per_unit()
+            several = () if each == 1 else (each,)
+            alone = len(population.producers) == 1 and node.groups == 1
+            if node.op == "batch_norm":
+                population.values += norm_values(node.name, several)
+            elif node.op == "group_norm":
+                population.values += [UnitValue(f"{node.name}.scale", 1.0, shape=several)]
+                population.values += [UnitValue(f"{node.name}.shift", shape=several)]
+            elif node.op in ("scale", "shift"):
+                shape = (*several, *(int(length) for length in node.args))  # type: ignore[arg-type]
+                population.values += [UnitValue(node.name, node.init.size, shape=shape)]
+            elif node.op in ("linear", "conv"):
+                if node.groups > 1:
+                    inner = self.parts[node.inputs[0]][0].per_unit()
+                    group = sum(p.features for p in self.parts[node.inputs[0]]) // node.groups
+                    shape = (each, group, *node.kernel) if each * inner > 1 else tuple(node.kernel)
+                    population.values += [UnitValue(f"{node.name}.weight", shape=shape, init=node.init)]
+                if node.bias:
+                    population.values += [UnitValue("bias" if alone else f"{node.name}.bias", shape=several)]
+
+    def _add_links(self, number: int, node: Node) -> None:
+        target = self.parts[number][0].population.root()
+        self.of_node[number] = []
+        for part in self.parts[node.inputs[0]]:
+            source = part.population.root()
+            each = (target.each, part.per_unit())
+            kernel = (*(size for size in each if size > 1), *node.kernel)
+            name = f"{source.name}-{target.name}"
+            if any(link.name == name for link in self.links):
+                name = f"{source.name}-{target.name} ({node.name})"
+            geometry = tuple(node.stride), tuple(node.padding), tuple(node.dilation)
+            link = Link(name, source.name, target.name, kernel, *geometry, each, node.init)
+            self.links.append(link)
+            self.of_node[number].append(link)
+
+    def _layers(self) -> tuple[Layer, ...]:
+        """Layers in the order of computation; those inside of a stream of residual blocks form a group with it."""
+        hidden = [each for each in self.populations if each is not self.output][1:]
+        streams = [each for each in hidden if len(each.producers) > 1]
+
+        def group(population: Population) -> Population:
+            inside = (s for s in streams if population.name.startswith(s.name + ".") and s.channels == population.channels)
+            return next(inside, population)
+
+        groups: dict[int, list[Population]] = {}
+        for each in hidden:
+            groups.setdefault(id(group(each)), []).append(each)
+        ordered = [each for found in groups.values() for each in sorted(found, key=lambda p: p is not group(p))]
+        layers = [Layer("input", self.populations[0].units, tuple(self.populations[0].values))]
+        layers += [Layer(p.name, p.units, tuple(p.values), group(p).name) for p in ordered]
+        return (*layers, Layer("output", 0, tuple(self.output.values)))
