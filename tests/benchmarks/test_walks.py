@@ -1,5 +1,5 @@
 from benchmarks.walks import count_calls, count_run, trace_cnn_step, trace_files, trace_partial_fit
-from spacenet.nets import image_shape
+from spacenet.nets.images import image_shape
 from spacenet.nets.mlp import build_mlp
 from spacenet.nets.small_cnn import build_small_cnn
 

@@ -33,7 +33,9 @@ def compile_forward(graph: Graph, layers: Sequence[Sequence[str]], links: Mappin
     shape: list[int] = list(graph.nodes[0].args)  # type: ignore[arg-type]
 
     def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
-        values: list[Tensor | None] = [x.reshape(len(x), *shape)]
+        if x.dim() != 1 + len(shape):
+            x = x.flatten(1) if len(shape) == 1 else x.reshape(x.shape[0], *shape)
+        values: list[Tensor | None] = [x]
         for step, inputs, done in steps:
             values.append(step and step(params, hook, *[values[before] for before in inputs]))
             for before in done:  # what is not needed any more need not stay in memory
