@@ -122,12 +122,12 @@ def test_batch_norm_follows_the_batch_in_the_path_alone() -> None:
     method, stream = PathNet(tiny_cnn(), PathNetSettings(modules=6, active=2, population=2), seed=0), images(2)
     learn(method, stream[:1], CNN_TRAINING)
     used, before = method.used(), answers(method, stream[0].test.x, 0)
-    means = method.params["conv2.norm.mean"].detach().clone()
-    assert torch.equal(means != 0.0, used["conv2.norm.mean"])
+    means = method.params["conv2.norm2.mean"].detach().clone()
+    assert torch.equal(means != 0.0, used["conv2.norm2.mean"])
     learn_one(method, stream[1], CNN_TRAINING)
     assert torch.equal(answers(method, stream[0].test.x, 0), before)
-    assert torch.equal(method.params["conv2.norm.mean"] != 0.0, method.used()["conv2.norm.mean"])
-    assert int(method.used()["conv2.norm.mean"].sum()) > int(used["conv2.norm.mean"].sum())
+    assert torch.equal(method.params["conv2.norm2.mean"] != 0.0, method.used()["conv2.norm2.mean"])
+    assert int(method.used()["conv2.norm2.mean"].sum()) > int(used["conv2.norm2.mean"].sum())
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def test_maps_and_their_norms_stay_too() -> None:
     learn(method, stream[:1], TRAINING)
     before = {name: value.detach().clone() for name, value in method.params.items()}
     learn(method, list(stream)[1:2], TRAINING)
-    assert method.params["conv1.norm.mean"].shape == (12,)
+    assert method.params["conv1.norm1.mean"].shape == (12,)
     for name, value in before.items():
         assert torch.equal(method.params[name].detach()[tuple(map(slice, value.shape))], value), name
-    assert float(method.params["conv1.norm.mean"][6:].abs().min()) > 0
+    assert float(method.params["conv1.norm1.mean"][6:].abs().min()) > 0
 
 
 def test_a_task_learns_from_the_columns_before() -> None:

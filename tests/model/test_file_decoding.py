@@ -32,7 +32,7 @@ def test_class_statistics_come_back_and_learning_goes_on_to_the_bit(kind: str, d
 
 def test_a_view_of_a_network_that_has_grown_since_comes_back() -> None:
     grown = density_model("features", [0, 1], [2, 3], [4, 5], [6, 7], connections=(0.2,), expand="auto")
-    assert grown.method.ledger.size("conv1") > len(grown.method.extra_state()["view/conv1.norm.var"]) == 8
+    assert grown.method.ledger.size("conv1") > len(grown.method.extra_state()["view/conv1.norm1.var"]) == 8
     again = from_bytes(to_bytes(grown))
     x = blobs([0, 7], shape=(1, 8, 8))[0]
     np.testing.assert_array_equal(again.predict_proba(x), grown.predict_proba(x))
@@ -50,7 +50,7 @@ def _all_cut(facts: Facts, arrays: Arrays) -> None:
     """The network's first view, before units that the first task is connected to were there."""
     facts["config"]["net"]["hidden"][0] = 1
     for part in ("scale", "shift", "mean", "var"):
-        replaced(f"extra/view/conv1.norm.{part}", lambda array: array[:1].copy())(facts, arrays)
+        replaced(f"extra/view/conv1.norm1.{part}", lambda array: array[:1].copy())(facts, arrays)
 
 
 STATISTICS, SCALING, VIEW = "extra/density/classes", "extra/density/scaling", "extra/view"
@@ -105,7 +105,7 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
         "factor is missing",
     ),
     "an oblong matrix": ("features", _cut(f"{SCALING}/factor"), "factor is missing or of the wrong size"),
-    "no view": ("features", replaced(f"{VIEW}/conv1.norm.var", lambda array: None), "conv1.norm.var is missing"),
+    "no view": ("features", replaced(f"{VIEW}/conv1.norm1.var", lambda array: None), "conv1.norm1.var is missing"),
     "a larger view": (
         "features",
         replaced(f"{VIEW}/linear.norm.mean", lambda array: np.zeros(11, np.float32)),
@@ -113,12 +113,12 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
     ),
     "a number for a view": (
         "features",
-        replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.ones((), np.float32)),
-        "conv1 cannot have had 1 units",
+        replaced(f"{VIEW}/conv1.norm1.scale", lambda array: np.ones((), np.float32)),
+        "conv1.norm1.scale is missing or of the wrong size",
     ),
     "a longer view": (
         "features",
-        replaced(f"{VIEW}/conv1.norm.scale", lambda array: np.zeros(9, np.float32)),
+        replaced(f"{VIEW}/conv1.norm1.scale", lambda array: np.zeros(9, np.float32)),
         "conv1 cannot have had 9 units",
     ),
     "a class too many": (
@@ -127,7 +127,7 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
         "output.bias is missing",
     ),
     "an earlier view": ("features", _all_cut, "a connection of a unit that did not exist yet"),
-    "negative batch-norm variance": ("features", put(f"{VIEW}/conv1.norm.var", 0, -1.0), "conv1.norm.var has values"),
+    "negative batch-norm variance": ("features", put(f"{VIEW}/conv1.norm1.var", 0, -1.0), "conv1.norm1.var has values"),
     "infinite view": ("features", put(f"{VIEW}/output.bias", 0, np.inf), "output.bias has values"),
 }
 

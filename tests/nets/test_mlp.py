@@ -18,7 +18,7 @@ def test_it_describes_layers_and_links_in_order() -> None:
         ("hidden1", "hidden2"),
         ("hidden2", "output"),
     ]
-    assert net.classifier.name == "hidden2-output"
+    assert [link.name for link in net.classifiers] == ["hidden2-output"]
 
 
 def test_forward_is_relu_between_layers_and_none_at_the_end() -> None:

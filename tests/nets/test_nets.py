@@ -28,7 +28,7 @@ def test_networks_have_the_size_of_their_papers(net: str, weights: int) -> None:
     size = {layer.name: layer.size for layer in blueprint.layers}
     links = (size[link.source] * size[link.target] * torch.Size(link.kernel).numel() for link in blueprint.links)
     assert sum(links) == weights
-    assert blueprint.classifier.target == "output"
+    assert [link.target for link in blueprint.classifiers] == ["output"]
 
 
 def test_images_without_channels_have_one() -> None:

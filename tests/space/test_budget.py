@@ -35,8 +35,8 @@ def test_layers_of_one_group_share_their_numbers() -> None:
     budget = resolve(
         Ledger(build_wide_resnet((3, 8, 8), depth=10, widen=2, stem=4)), [4, 5, 6, 7], [0, 1, 2, 3], [0.5], classes=2
     )
-    assert budget.selected["group2"] == budget.selected["group2.1"] == 6
-    assert budget.reserved["group3"] == budget.reserved["group3.1"] == 3
+    assert budget.selected["group2.0"] == budget.selected["group2.0.conv1"] == 6
+    assert budget.reserved["group3.0"] == budget.reserved["group3.0.conv1"] == 3
 
 
 def test_selected_0_means_all_that_is_free() -> None:

@@ -20,7 +20,7 @@ def test_a_view_computes_what_the_network_did_then_also_after_it_grew() -> None:
         learn(method, [task], TRAINING)
         kept.append(unit_values(method.ledger))
         answers.append(pack(method.ledger)(x))
-    assert method.ledger.size("conv2") > len(kept[0]["conv2.norm.scale"])
+    assert method.ledger.size("conv2") > len(kept[0]["conv2.norm2.scale"])
     for number, (units, answer) in enumerate(zip(kept, answers, strict=True), 1):
         assert torch.equal(pack(as_of(method.ledger, number, units))(x), answer)
     assert not torch.equal(answers[2][:, :2], answers[0])
@@ -30,5 +30,5 @@ def test_a_view_is_a_copy() -> None:
     method = SpaceNet(tiny_cnn(), SETTINGS, 0)
     learn(method, images(1), TRAINING)
     view = as_of(method.ledger, 1, unit_values(method.ledger))
-    view.units["conv1.norm.scale"].zero_()
-    assert bool(method.ledger.units["conv1.norm.scale"].any())
+    view.units["conv1.norm1.scale"].zero_()
+    assert bool(method.ledger.units["conv1.norm1.scale"].any())

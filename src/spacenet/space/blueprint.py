@@ -108,17 +108,6 @@ class Link:
         fans = area * (sources * self.each[1] + targets * self.each[0])
         return self.init.draw((*count, *self.kernel), fans, rng)
 
-    def dense(self, weight: Tensor) -> Tensor:
-        """The weights as a layer of PyTorch has them: (target features, source features, *kernel)."""
-        (out, enter), (targets, sources) = self.each, weight.shape[:2]
-        if out > 1:
-            inner = weight.reshape(targets, sources, out, enter, -1).transpose(1, 2)
-            area = self.kernel[len(self.kernel) - len(self.stride) :]
-            weight = inner.reshape(targets * out, sources * enter, *area)
-        elif enter > 1:
-            weight = weight.flatten(1, 2)
-        return weight
-
 
 class Forward(Protocol):
     """The function that the network computes, at the width of the parameters it is given."""

@@ -29,14 +29,24 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
     if weight.layout == torch.sparse_csr:
         out = torch.sparse.mm(weight, h.flatten(1).t().contiguous()).t()
     else:
-        out = apply_weight(link, link.dense(weight), h)
+        out = apply_weight(link, dense_weight(link, weight), h)
     precomputed = params.get(link.name + PRECOMPUTED)
     return out if precomputed is None else out + precomputed
 
 
+def dense_weight(link: Link, weight: Tensor) -> Tensor:
+    """A link's weights as a layer of PyTorch has them: (target features, source features, *kernel)."""
+    (out, enter), (targets, sources) = link.each, weight.shape[:2]
+    if out > 1:
+        area = link.kernel[len(link.kernel) - len(link.stride) :]
+        inner = weight.reshape(targets, sources, out, enter, -1).transpose(1, 2)
+        return inner.reshape(targets * out, sources * enter, *area)
+    return weight.flatten(1, 2) if enter > 1 else weight
+
+
 def apply_weight(link: Link, weight: Tensor, h: Tensor) -> Tensor:
     """A link's linear map or convolution, with weights as a layer of PyTorch has them."""
-    if not link.convolves:
+    if not link.stride:
         return F.linear(h.flatten(1), weight)
     convolution = F.conv2d if len(link.stride) == 2 else F.conv1d
     return convolution(h, weight, None, link.stride, link.padding, link.dilation)
@@ -48,7 +58,7 @@ def connect_all(params: Params, links: Sequence[Link], h: Tensor, hook: Hook | N
         return connect(params, links[0], h, hook)
     parts = h.split([params[link.name].shape[1] * link.each[1] for link in links], 1)
     if hook is None and all(params[link.name].layout == torch.strided for link in links):
-        weight = torch.cat([link.dense(params[link.name]) for link in links], 1)  # one product instead of several
+        weight = torch.cat([dense_weight(link, params[link.name]) for link in links], 1)  # one product instead of several
         out = apply_weight(links[0], weight, h)
         fixed = [params[link.name + PRECOMPUTED] for link in links if link.name + PRECOMPUTED in params]
         return sum(fixed, out)
