@@ -17,6 +17,8 @@ from spacenet.space.blueprint import Blueprint, Layer, Link, UnitValue
 from spacenet.space.operations import norm_values
 
 MAX_CHANNELS = 10_000_000
+NORM = (".weight", ".bias", ".running_mean", ".running_var")
+"""Parameters and statistics of a normalization in PyTorch."""
 
 
 @dataclass(eq=False)
@@ -27,12 +29,17 @@ class Population:
     number: int  # of the node where it appears first
     each: int = 1  # channels of one unit
     producers: list[Node] = field(default_factory=list)
-    joined: "Population | None" = None  # the one that it turned out to be
+    joined: "Population | None" = None  # the one that it turned out to be part of
+    ratio: int = 1  # its channels for each channel of that one
     values: list[UnitValue] = field(default_factory=list)
     name: str = ""
 
     def root(self) -> "Population":
         return self if self.joined is None else self.joined.root()
+
+    def per_root(self) -> int:
+        """Its channels for each channel of its root."""
+        return 1 if self.joined is None else self.ratio * self.joined.per_root()
 
     @property
     def units(self) -> int:
@@ -50,21 +57,41 @@ class Part:
     def features(self) -> int:
         return self.population.channels * self.per_channel
 
+    def per_root(self) -> int:
+        """Features for each channel of the population's root."""
+        return self.per_channel * self.population.per_root()
+
     def per_unit(self) -> int:
-        return self.population.root().each * self.per_channel
+        return self.population.root().each * self.per_root()
 
 
 Parts = tuple[Part, ...]
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where the numbers of a link, or of a unit value, are in the module: features of one of its parameters."""
+
+    name: str
+    first: int
+    count: int
+    of: int
+
+
 def build_blueprint(graph: Graph) -> Blueprint:
     """The blueprint of a traced network. Raises `SettingsError` for what units of different tasks cannot share."""
+    return describe(graph)[0]
+
+
+def describe(graph: Graph) -> tuple[Blueprint, dict[str, Origin]]:
+    """The same, with the origin of each of its parameters."""
     parts: list[Parts] = []
     for number, node in enumerate(graph.nodes):
         if any(not 0 <= before < number for before in node.inputs) or bool(node.inputs) == (number == 0):
             raise unsupported(f"operation {number} ({node.op}) computes with results that are not there")
         parts.append(_join(node, number, [parts[before] for before in node.inputs]))
-    return _Builder(graph, parts).build()
+    builder = _Builder(graph, parts)
+    return builder.build(), builder.origins
 
 
 def _join(node: Node, number: int, inputs: Sequence[Parts]) -> Parts:
@@ -105,26 +132,31 @@ def _join_link(node: Node, number: int, parts: Parts) -> Parts:
 
 def _make_whole(node: Node, parts: Parts, size: int) -> None:
     """Make each group of so many features a unit, or several units' groups one."""
-    if len(parts) > 1 or parts[0].per_channel > 1 or size < 1 or parts[0].features % size:
+    if len(parts) > 1 or parts[0].per_root() > 1 or size < 1 or parts[0].features % size:
         raise unsupported(f"{node.name}: its groups are not whole units, so tasks would share them")
     population = parts[0].population.root()
     population.each = math.lcm(population.each, size)
 
 
 def _join_both(node: Node, one: Parts, other: Parts) -> Parts:
-    if [(part.features, part.per_channel) for part in one] != [(part.features, part.per_channel) for part in other]:
-        raise unsupported(
-            f"an {'addition' if node.op in ('add', 'sub') else 'product'} of tensors whose channels do not match",
-            "Both need the same channels, concatenated in the same way.",
-        )
+    if [part.features for part in one] != [part.features for part in other]:
+        what = "A sum" if node.op in ("add", "sub") else "A product"
+        raise unsupported(f"{what} of tensors whose channels do not match", "Concatenate both in the same way.")
     for a, b in zip(one, other, strict=True):
-        kept, gone = sorted((a.population.root(), b.population.root()), key=lambda each: each.number)
-        if kept is gone:
+        # The one whose channels stand for more features is kept; of two alike, the first.
+        kept, gone = sorted((a, b), key=lambda part: (-part.per_root(), part.population.root().number))
+        root, joined = kept.population.root(), gone.population.root()
+        if (root is joined and kept.per_root() != gone.per_root()) or kept.per_root() % gone.per_root():
+            raise unsupported("units are added to, or multiplied with, other parts of themselves")
+        if root is joined:
             continue
-        if kept.number == 0:
+        if 0 in (root.number, joined.number):
             raise unsupported("the input itself is added to, or multiplied with, a layer", "Put a layer in between.")
-        kept.each, gone.joined = math.lcm(kept.each, gone.each), kept
-        kept.producers += gone.producers
+        joined.joined, joined.ratio = root, kept.per_root() // gone.per_root()
+        root.each = math.lcm(root.each, joined.each // math.gcd(joined.each, joined.ratio))
+        first, second = sorted((root, joined), key=lambda each: each.number)
+        root.producers = [*first.producers, *second.producers]
+        root.number = first.number
     return one
 
 
@@ -137,6 +169,7 @@ class _Builder:
         self.output = parts[-1][0].population.root()
         self.links: list[Link] = []
         self.of_node: dict[int, list[Link]] = {}
+        self.origins: dict[str, Origin] = {}
 
     def build(self) -> Blueprint:
         last = self.graph.nodes[-1]
@@ -171,33 +204,44 @@ class _Builder:
 
     def _add_values(self, number: int, node: Node) -> None:
         """The values that a node gives to the units that it computes."""
+        first, total = 0, sum(part.features for part in self.parts[number])
         for part in self.parts[number]:
-            population, each = part.population.root(), part.per_unit()
-            several = () if each == 1 else (each,)
+            population = part.population.root()
+            for value, parameter in self._values(node, part):
+                population.values.append(value)
+                origin = Origin(f"{node.name}{parameter}", first, part.features, total)
+                self.origins[f"{population.name}.{value.name}"] = origin
+            first += part.features
+
+    def _values(self, node: Node, part: Part) -> list[tuple[UnitValue, str]]:
+        """The values of one part's units, and the names of the module's parameters."""
+        population, each = part.population.root(), part.per_unit()
+        several = () if each == 1 else (each,)
+        if node.op == "batch_norm":
+            return list(zip(norm_values(node.name, several), NORM, strict=True))
+        if node.op == "group_norm":
+            return list(zip(norm_values(node.name, several)[:2], NORM, strict=False))
+        if node.op in ("scale", "shift"):
+            shape = (*several, *(int(length) for length in node.args))  # type: ignore[arg-type]
+            return [(UnitValue(node.name, node.init.size, shape=shape), "")]
+        values = []
+        if node.groups > 1:
+            inputs = self.parts[node.inputs[0]]
+            group = sum(each.features for each in inputs) // node.groups
+            shape = (each, group, *node.kernel) if each * inputs[0].per_unit() > 1 else tuple(node.kernel)
+            values.append((UnitValue(f"{node.name}.weight", shape=shape, init=node.init), ".weight"))
+        if node.bias:
             alone = len(population.producers) == 1 and node.groups == 1
-            if node.op == "batch_norm":
-                population.values += norm_values(node.name, several)
-            elif node.op == "group_norm":
-                population.values += [UnitValue(f"{node.name}.scale", 1.0, shape=several)]
-                population.values += [UnitValue(f"{node.name}.shift", shape=several)]
-            elif node.op in ("scale", "shift"):
-                shape = (*several, *(int(length) for length in node.args))  # type: ignore[arg-type]
-                population.values += [UnitValue(node.name, node.init.size, shape=shape)]
-            elif node.op in ("linear", "conv"):
-                if node.groups > 1:
-                    inner = self.parts[node.inputs[0]][0].per_unit()
-                    group = sum(p.features for p in self.parts[node.inputs[0]]) // node.groups
-                    shape = (each, group, *node.kernel) if each * inner > 1 else tuple(node.kernel)
-                    population.values += [UnitValue(f"{node.name}.weight", shape=shape, init=node.init)]
-                if node.bias:
-                    population.values += [UnitValue("bias" if alone else f"{node.name}.bias", shape=several)]
+            values.append((UnitValue("bias" if alone else f"{node.name}.bias", shape=several), ".bias"))
+        return values
 
     def _add_links(self, number: int, node: Node) -> None:
-        target = self.parts[number][0].population.root()
-        self.of_node[number] = []
+        out = self.parts[number][0]
+        target = out.population.root()
+        self.of_node[number], first = [], 0
         for part in self.parts[node.inputs[0]]:
             source = part.population.root()
-            each = (target.each, part.per_unit())
+            each = (out.per_unit(), part.per_unit())
             kernel = (*(size for size in each if size > 1), *node.kernel)
             name = f"{source.name}-{target.name}"
             if any(link.name == name for link in self.links):
@@ -206,6 +250,8 @@ class _Builder:
             link = Link(name, source.name, target.name, kernel, *geometry, each, node.init)
             self.links.append(link)
             self.of_node[number].append(link)
+            self.origins[name] = Origin(f"{node.name}.weight", first, part.features, 0)
+            first += part.features
 
     def _layers(self) -> tuple[Layer, ...]:
         """Layers in the order of computation; those inside of a stream of residual blocks form a group with it."""

@@ -33,6 +33,7 @@ SLICES = "Channels that are taken apart are units of different layers: compute t
 REMEDIES = {
     "native_layer_norm": "Layer norm mixes the units of all tasks; use BatchNorm, or GroupNorm with one group a channel.",
     **dict.fromkeys(("bmm", "baddbmm", "_softmax", "_scaled_dot_product_flash_attention_for_cpu"), ATTENTION),
+    **dict.fromkeys(("transpose", "permute"), "Channels must stay the second axis; attention is not possible."),
     **dict.fromkeys(("slice", "split", "select", "split_with_sizes", "chunk", "index", "unbind"), SLICES),
     "_local_scalar_dense": "Branches that depend on the data cannot be traced.",
     "_log_softmax": "Return scores; the loss contains the softmax.",
