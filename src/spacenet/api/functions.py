@@ -8,12 +8,10 @@ from typing import Any, overload
 from spacenet.api.progress import follow_jobs
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
 from spacenet.api.settings import (
-    Net,
     Settings,
     build_config,
     layers_by_method,
     method_name,
-    net_name,
     read_settings,
     settings_layers,
     stream_name,
@@ -34,6 +32,7 @@ from spacenet.experiments.jobs import Job, Outcome, check_folder, default_worker
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
+from spacenet.nets import Net, net_name
 from spacenet.registry import METHODS, STREAMS
 from spacenet.utils.files import make_folder, save_text
 
@@ -78,8 +77,8 @@ def run(
         Everything random follows from it; the same seed gives the same result, bit for bit. Default 0.
     seeds : int, optional
         Run this many seeds, counting up from `seed`, in parallel processes.
-    net : str or callable, optional
-        Another network than the preset's: a name, or a function (input_shape) → Blueprint.
+    net : torch.nn.Module, callable or str, optional
+        Another network than the preset's: a module, a function that returns one, or a name.
     preset : str, optional
         The name of the stream's preset, where it has several.
     config : path, mapping or RunConfig, optional

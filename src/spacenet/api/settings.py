@@ -1,6 +1,6 @@
 """From what a user passes to a configuration: a stream, a method, a network, settings by their own names."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from spacenet.data.stream import Stream
 from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
-from spacenet.nets import register_net
-from spacenet.registry import METHODS, NETS, unknown
+from spacenet.nets import Net, net_name
+from spacenet.registry import METHODS, unknown
 
-Net = str | Callable[..., Any]
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
 STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
 
@@ -36,16 +35,6 @@ def method_name(method: str | type[Method]) -> str:
     if METHODS.get(method.name) is not method:
         register_method(method)
     return method.name
-
-
-def net_name(net: Net | None) -> str | None:
-    """The name of a network; a function that builds one is registered under its own name."""
-    if net is None or isinstance(net, str):
-        return net
-    name = getattr(net, "__name__", type(net).__name__).replace("_", "-")
-    if NETS.get(name) is not net:
-        register_net(name, net)
-    return name
 
 
 def build_config(

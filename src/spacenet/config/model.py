@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
@@ -31,6 +31,11 @@ class NetConfig(Settings):
     """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), or a registered one."""
     hidden: tuple[Annotated[int, Ge(1), Le(10_000_000)], ...] = ()
     """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
+    init: Literal["module", "glorot"] = "module"
+    """Initial weights of new connections, where the network is a module of your own: distributed as the module's are,
+    or Glorot-uniform as in the paper. The networks of this package are always Glorot-uniform."""
+    graph: str = ""
+    """What a module of your own computes, as found when it was traced. Written by spacenet."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
 
 log = logging.getLogger("spacenet")
-IGNORED = ("stream.data_dir",)
-"""Settings that say where data is, not what it is."""
+IGNORED = ("stream.data_dir", "net.graph")
+"""Settings that say where data is, not what it is; and the graph of a module, which is found when the run begins."""
 
 
 class UnexpectedError(RunError):

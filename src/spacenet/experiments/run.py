@@ -29,7 +29,7 @@ from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
-from spacenet.nets import build_net
+from spacenet.nets import build_net, resolve_net
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task
 from spacenet.utils.files import make_folder, save_text
@@ -128,6 +128,8 @@ class Run:
         self.hardware = hardware or find_hardware(config.model.training)
         self.config, self.folder = config, folder if self.hardware.leads else None
         self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
+        net = resolve_net(config.model.net, self.stream.input_shape)
+        self.config = config = dataclasses.replace(config, model=dataclasses.replace(config.model, net=net))
         self.method = build_method(config.model, self.stream.input_shape, self.hardware.device)
         self.record = Record(warnings=self.method.check(self.stream))
         self.analysis = Analysis()

@@ -27,10 +27,11 @@ from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
+from spacenet.nets import net_name
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
 STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
-EXCLUDED = ("devices", "evaluate_every", "name")
+EXCLUDED = ("devices", "evaluate_every", "name", "graph")
 """Settings of a run that a model does not have."""
 AUTOMATIC = {
     "epochs": f"None: enough for about {STEPS} steps, {MIN_EPOCHS} to {MAX_EPOCHS}.",
@@ -80,7 +81,9 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return Model(config, tuple(x.shape[1:]))
 
     def _net_name(self, input_shape: tuple[int, ...]) -> str:
-        return str(("small-cnn" if len(input_shape) == 3 else "mlp") if self.net == "auto" else self.net)
+        if isinstance(self.net, str):
+            return ("small-cnn" if len(input_shape) == 3 else "mlp") if self.net == "auto" else self.net
+        return str(net_name(self.net))
 
     def _plain_params(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in self.get_params().items()}

@@ -232,6 +232,7 @@ def decode(text: str, arrays: Arrays) -> Model:
         config = ModelConfig.from_plain(header.config)
         model_method(config.method)
         _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
+        _expect(":" not in config.net.name or bool(config.net.graph), "a network without its graph")
         normalization = _normalization(header, arrays)
         blueprint = build_net(config.net, header.input_shape)
         tasks = [tuple(task) for task in header.tasks]

@@ -22,7 +22,7 @@ from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.nets import build_net
+from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch, learn_task
@@ -58,6 +58,7 @@ class Model:
     """The file that it was loaded from or saved to, and that file's checksum."""
 
     def __post_init__(self) -> None:
+        self.config = replace(self.config, net=resolve_net(self.config.net, self.input_shape))
         if self.method is None or self.method.device.type != "cpu":
             self.method = self.build(CPU, self.method)
 

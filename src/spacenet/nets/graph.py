@@ -7,7 +7,7 @@ kept in a file. `spacenet.nets.trace` makes one from a module, `spacenet.nets.po
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -23,8 +23,9 @@ Argument = Number | list[int]
 
 FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     # Each number depends on the number at the same place alone …
-    **{name: getattr(torch, name) for name in ("relu", "sigmoid", "tanh", "neg", "abs", "exp", "sqrt", "square", "clamp")},
-    **{name: getattr(F, name) for name in ("hardswish", "hardsigmoid", "leaky_relu", "silu", "mish", "softplus", "celu")},
+    **{name: getattr(torch, name) for name in ("relu", "sigmoid", "tanh", "neg", "abs", "exp", "sqrt", "clamp")},
+    **{name: getattr(F, name) for name in ("hardswish", "hardsigmoid", "leaky_relu", "silu", "mish", "softplus")},
+    "celu": F.celu,
     "gelu": lambda h, approximate="none": F.gelu(h, approximate=approximate),
     "elu": torch.ops.aten.elu.default,
     "hardtanh": lambda h, least=-1.0, most=1.0: F.hardtanh(h, least, most),

@@ -4,9 +4,9 @@ import math
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
 from spacenet.nets.ours import blueprint_of
 from spacenet.space.blueprint import Blueprint
-
 
 HIDDEN = (400, 400)
 

@@ -259,8 +259,8 @@ class _Builder:
         streams = [each for each in hidden if len(each.producers) > 1]
 
         def group(population: Population) -> Population:
-            inside = (s for s in streams if population.name.startswith(s.name + ".") and s.channels == population.channels)
-            return next(inside, population)
+            alike = (each for each in streams if each.channels == population.channels)
+            return next((each for each in alike if population.name.startswith(each.name + ".")), population)
 
         groups: dict[int, list[Population]] = {}
         for each in hidden:

@@ -61,9 +61,9 @@ def own_everything(blueprint: Blueprint, params: Params) -> Ledger:
     ledger.grow(output, len(params[blueprint.classifiers[0].name]))
     for link in blueprint.links:
         targets, sources = params[link.name].shape[:2]
-        target, source = (each.flatten().int() for each in torch.meshgrid(
-            torch.arange(targets), torch.arange(sources), indexing="ij"
-        ))
+        target, source = (
+            each.flatten().int() for each in torch.meshgrid(torch.arange(targets), torch.arange(sources), indexing="ij")
+        )
         owner = torch.zeros(targets * sources, dtype=torch.int16)
         ledger.add(link, Connections(source, target, owner, params[link.name].reshape(-1, *link.kernel)))
     ledger.units = {key: params[key].clone() for key in ledger.units}

@@ -1,5 +1,7 @@
 """Residual networks: ResNet-18, and wide residual networks (Zagoruyko and Komodakis 2016)."""
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -20,7 +22,8 @@ class Block(nn.Module):
         super().__init__()
         self.conv1, self.norm1 = conv(enter, out, 3, stride), nn.BatchNorm2d(out)
         self.conv2, self.norm2 = conv(out, out, 3), nn.BatchNorm2d(out)
-        self.shortcut = nn.Sequential() if enter == out else nn.Sequential(conv(enter, out, 1, stride), nn.BatchNorm2d(out))
+        widens = () if enter == out else (conv(enter, out, 1, stride), nn.BatchNorm2d(out))
+        self.shortcut = nn.Sequential(*widens)
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(self.norm1(self.conv1(x)))
@@ -34,7 +37,7 @@ class ResNet18(nn.Module):
         super().__init__()
         self.stem, self.norm = conv(image_shape(input_shape)[0], width, 3), nn.BatchNorm2d(width)
         widths = [width, *(width << stage for stage in range(4))]
-        for stage, (enter, out) in enumerate(zip(widths, widths[1:], strict=False), start=1):
+        for stage, (enter, out) in enumerate(pairwise(widths), start=1):
             blocks = Block(enter, out, 1 if stage == 1 else 2), Block(out, out, 1)
             self.add_module(f"stage{stage}", nn.Sequential(*blocks))
         self.output = nn.Linear(widths[-1], classes)
@@ -75,7 +78,7 @@ class WideResNet(nn.Module):
             )
         self.stem = conv(image_shape(input_shape)[0], stem, 3)
         widths = [stem, *(stem * widen << group for group in range(3))]
-        for group, (enter, out) in enumerate(zip(widths, widths[1:], strict=False), start=1):
+        for group, (enter, out) in enumerate(pairwise(widths), start=1):
             first = WideBlock(enter, out, 1 if group == 1 else 2, first=True)
             others = [WideBlock(out, out, 1) for _ in range((depth - 4) // 6 - 1)]
             self.add_module(f"group{group}", nn.Sequential(first, *others))

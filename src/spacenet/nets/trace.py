@@ -31,7 +31,7 @@ DROPOUT = {F.dropout: False, F.dropout1d: True, F.dropout2d: True, F.feature_alp
 ATTENTION = "Attention mixes the units of all tasks; keep it in a frozen encoder before the network."
 SLICES = "Channels that are taken apart are units of different layers: compute them by layers of their own."
 REMEDIES = {
-    "native_layer_norm": "Layer norm mixes the units of all tasks; use BatchNorm, or GroupNorm with one group a channel.",
+    "native_layer_norm": "Layer norm mixes the units of all tasks; use batch norm, or group norm of single channels.",
     **dict.fromkeys(("bmm", "baddbmm", "_softmax", "_scaled_dot_product_flash_attention_for_cpu"), ATTENTION),
     **dict.fromkeys(("transpose", "permute"), "Channels must stay the second axis; attention is not possible."),
     **dict.fromkeys(("slice", "split", "select", "split_with_sizes", "chunk", "index", "unbind"), SLICES),
@@ -228,7 +228,8 @@ class _Recorder(TorchDispatchMode):
             pads = list(args[1])
             if len(pads) > 2 * (args[0].dim() - 2):
                 raise self.refuse(name, "channels are padded")
-            return Node("pad", [self.known[id(args[0])]], args=[pads, "constant", float(args[2]) if len(args) > 2 else 0.0])
+            value = float(args[2]) if len(args) > 2 else 0.0
+            return Node("pad", [self.known[id(args[0])]], args=[pads, "constant", value])
         if name in ("mean", "amax") and any(dim % args[0].dim() < 2 for dim in args[1]):
             raise self.refuse(name, "over channels or samples")
         name = RENAMED.get(name, name)
@@ -245,7 +246,7 @@ class _Recorder(TorchDispatchMode):
             raise self.refuse(f"a {kind} that is not a parameter", "it is computed, or shared in another form")
         if name in self.used:
             what = f"{self.place()}: {name} is used twice"
-            raise unsupported(what, "A module that is called several times would share its units; use one for each call.")
+            raise unsupported(what, "Calls of one module would share its units; use a module for each call.")
         self.used[name] = self.place()
         return name
 
@@ -311,7 +312,8 @@ class _Recorder(TorchDispatchMode):
             raise self.refuse(name, f"of {tuple(h.shape)} and {path}, {tuple(parameter.shape)}")
         positions = list(shape[2:]) if any(length > 1 for length in shape[2:]) else []
         value = float(parameter.detach().float().mean()) if parameter.device.type != "meta" else 1.0
-        return Node("scale" if name == "mul" else "shift", [self.known[id(h)]], path, positions, init=Init("normal", value))
+        op = "scale" if name == "mul" else "shift"
+        return Node(op, [self.known[id(h)]], path, positions, init=Init("normal", value))
 
     def graph(self, result: Any) -> Graph:
         """What was written down, as far as the result depends on it."""
@@ -339,4 +341,3 @@ def _measure(weight: Tensor) -> Init:
     if most <= 0:
         return Init("normal", 0.0)
     return Init("uniform", most) if most < 1.9 * std else Init("normal", std)
-

@@ -58,7 +58,8 @@ def connect_all(params: Params, links: Sequence[Link], h: Tensor, hook: Hook | N
         return connect(params, links[0], h, hook)
     parts = h.split([params[link.name].shape[1] * link.each[1] for link in links], 1)
     if hook is None and all(params[link.name].layout == torch.strided for link in links):
-        weight = torch.cat([dense_weight(link, params[link.name]) for link in links], 1)  # one product instead of several
+        # One product instead of several.
+        weight = torch.cat([dense_weight(link, params[link.name]) for link in links], 1)
         out = apply_weight(links[0], weight, h)
         fixed = [params[link.name + PRECOMPUTED] for link in links if link.name + PRECOMPUTED in params]
         return sum(fixed, out)

@@ -281,7 +281,8 @@ class SparseMethod(Method):
     def pack(self) -> Pack:
         """The network in compact form, ready to predict."""
         balanced = self.settings.balance != "none"  # by the classifiers' weights
-        return pack(self.ledger, self.device, keep_dense=[link.name for link in self.blueprint.classifiers] if balanced else [])
+        keep_dense = [link.name for link in self.blueprint.classifiers] if balanced else []
+        return pack(self.ledger, self.device, keep_dense)
 
     @cached_property
     def predictor(self) -> Pack:
