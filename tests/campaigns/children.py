@@ -27,8 +27,10 @@ PATIENCE, MOST_RESIDENT = 20.0, 3 * 1024**3
 ADDRESS_SPACE = 16 * 1024**3
 TRIES = 3
 """A case that takes too long is done again: another process may have had the processor."""
-Work = Callable[[int], tuple[str, str, str]]
-"""Gives the kind of a case, its result and a detail."""
+Case = Callable[[], tuple[str, str, str]]
+"""Does what is measured, and gives the kind of a case, its result and a detail."""
+Work = Callable[[int], Case]
+"""Prepares the case with a number, which is not measured."""
 PROBLEM = "problems"
 
 
@@ -44,19 +46,21 @@ class Outcome:
     megabytes: float = 0.0
 
 
-def in_children(numbers: Sequence[int], work: Work, batch: int = 250) -> Iterator[Outcome]:
+def in_children(
+    numbers: Sequence[int], work: Work, batch: int = 250, most_seconds: float = MOST_SECONDS
+) -> Iterator[Outcome]:
     """Do the work for all numbers, so many in one child."""
     left = list(numbers)
     while left:
         now = left[:batch]
         done = 0
-        for outcome in _watch(now, work):
+        for outcome in _watch(now, work, most_seconds):
             done += 1
             yield outcome
         left = left[done:]
 
 
-def _watch(numbers: Sequence[int], work: Work) -> Iterator[Outcome]:
+def _watch(numbers: Sequence[int], work: Work, most_seconds: float) -> Iterator[Outcome]:
     """The outcomes that one child reports, and what it died of."""
     out, into = os.pipe()
     sys.stdout.flush()
@@ -66,7 +70,7 @@ def _watch(numbers: Sequence[int], work: Work) -> Iterator[Outcome]:
         code = 70
         try:
             os.close(out)
-            code = _work_on(numbers, work, into)
+            code = _work_on(numbers, work, into, most_seconds)
         finally:
             os._exit(code)
     os.close(into)
@@ -93,7 +97,7 @@ def _watch(numbers: Sequence[int], work: Work) -> Iterator[Outcome]:
         yield Outcome(numbers[reported], "?", PROBLEM, reason or f"the process ended with exit code {code}")
 
 
-def _work_on(numbers: Sequence[int], work: Work, into: int) -> int:
+def _work_on(numbers: Sequence[int], work: Work, into: int, most_seconds: float) -> int:
     """What the child does."""
     torch.set_num_threads(1)
     warnings.simplefilter("error")  # as in the tests: what is printed between the lines is not meant
@@ -101,22 +105,22 @@ def _work_on(numbers: Sequence[int], work: Work, into: int) -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with os.fdopen(into, "w") as pipe:
         for number in numbers:
-            outcome = _measure(number, work)
+            outcome = _measure(number, work(number), most_seconds)
             pipe.write(json.dumps(asdict(outcome)) + "\n")
             pipe.flush()
     return 0
 
 
-def _measure(number: int, work: Work) -> Outcome:
+def _measure(number: int, case: Case, most_seconds: float) -> Outcome:
     before, seconds = _reset_peak(), float("inf")
     for _ in range(TRIES):
         began = time.perf_counter()
-        kind, result, detail = work(number)
+        kind, result, detail = case()
         seconds = min(seconds, time.perf_counter() - began)
-        if seconds <= MOST_SECONDS:
+        if seconds <= most_seconds:
             break
     grown = _peak() - before
-    too_much = [f"{seconds:.1f} s"] * (seconds > MOST_SECONDS) + [f"{grown:.0f} MB"] * (grown > MOST_MEGABYTES)
+    too_much = [f"{seconds:.1f} s"] * (seconds > most_seconds) + [f"{grown:.0f} MB"] * (grown > MOST_MEGABYTES)
     if too_much and result != PROBLEM:
         result, detail = PROBLEM, f"takes {' and '.join(too_much)} ({detail})"
     return Outcome(number, kind, result, detail, seconds, grown)

@@ -23,7 +23,7 @@ from spacenet.config.settings import field_types
 from spacenet.config.stream import StreamConfig
 from spacenet.experiments.run import CONFIG, METRICS
 from spacenet.registry import METHODS
-from tests.campaigns.children import PROBLEM, Outcome, in_children
+from tests.campaigns.children import PROBLEM, Case, Outcome, in_children
 from tests.campaigns.mutations import DEEP, DEPTHS, TWICE, Path_, damage_facts
 from tests.experiments.support import config
 from tests.support import clouds_file
@@ -33,7 +33,10 @@ RESULTS = (REFUSED, WORKS, FULL, PROBLEM)
 """Exit code 2 and a message that names the setting; exit code 0; exit code 1, where the network has no room."""
 LONG = {"epochs": 10**9, "first_epochs": 10**9, "bn_recalibration_epochs": 10**9, "threads": 1024, "devices": 1024}
 LONG |= {"retrain_epochs": 100, "refine_epochs": 100}
-"""Settings that are made small where they are at most this."""
+LARGE = {"population": 1000, "latent": 10**6, "components": 1000, "directions": 10_000, "expand_by": 10**6}
+LARGE |= {"replay_components": 1000, "replay_directions": 10_000, "hidden": 10**7, "generator_hidden": 10**6}
+"""Settings, or numbers in their lists, that are made small where they are at most this."""
+MOST_SECONDS = 10.0
 RAW = "\ue002"
 """Before a text that stands in the file as it is."""
 RAW_VALUES = ("0x" + "f" * 5000, "1" * 5000, "1e400", "1_000", "'''a\nb'''", "1979-05-27", "[1, 'a']", "+inf", "08", "")
@@ -73,11 +76,17 @@ def _damage(rng: random.Random, values: dict[str, Any]) -> Path_:
 
 
 def _shorten(values: Mapping[str, Any]) -> None:
-    for section in values.values():
-        for name, most in LONG.items() if isinstance(section, dict) else ():
-            held = section.get(name)
-            if isinstance(held, (int, float)) and not isinstance(held, bool) and 1 < held <= most:
-                section[name] = 1
+    bounds = {**dict.fromkeys(LONG, 2), **dict.fromkeys(LARGE, 100)}
+    for section in (held for held in values.values() if isinstance(held, dict)):
+        for name in section.keys() & bounds.keys():
+            held, most = section[name], (LONG | LARGE)[name]
+            several = [_small(each, most, bounds[name]) for each in (held if isinstance(held, list) else [held])]
+            section[name] = several if isinstance(held, list) else several[0]
+
+
+def _small(value: Any, most: int, small: int) -> Any:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return small if is_number and small < value <= most else value
 
 
 def _expand(text: str) -> str:
@@ -88,6 +97,10 @@ def _expand(text: str) -> str:
     for value in RAW_VALUES:
         text = text.replace(f'"{RAW}{value}"', value)
     return text
+
+
+def prepare(number: int) -> Case:
+    return lambda: try_config(number)
 
 
 def try_config(number: int) -> tuple[str, str, str]:
@@ -140,4 +153,4 @@ def run(configs: int, seed: int = 0) -> list[Outcome]:
     torch.set_num_threads(1)
     for method in METHODS:
         base(method)
-    return list(in_children(range(seed, seed + configs), try_config))
+    return list(in_children(range(seed, seed + configs), prepare, most_seconds=MOST_SECONDS))

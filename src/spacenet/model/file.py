@@ -10,22 +10,23 @@ When a file is read everything is checked: it may be damaged or malicious.
 
 import hashlib
 import json
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+from annotated_types import Ge
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 from torch import Tensor
 
 from spacenet import __version__
-from spacenet.config.model import ModelConfig
-from spacenet.config.settings import from_plain, to_plain
+from spacenet.config.model import ModelConfig, PreprocessingConfig, Value
+from spacenet.config.settings import Settings, from_plain, to_plain
+from spacenet.data.checks import check_labels
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import ModelFileError
 from spacenet.methods.base import NETWORK, PROGRESS
@@ -178,16 +179,19 @@ def compute_checksum(text: str, arrays: Arrays) -> str:
 
 
 @dataclass(frozen=True)
-class Header:
+class Header(Settings):
     """The header's JSON text."""
 
     format: int
     spacenet: str
     config: dict[str, Any]  # all of it, as `ModelConfig.to_plain` gives it
-    input_shape: tuple[int, ...]
-    scale: float
+    input_shape: tuple[Annotated[int, Ge(1)], ...]
+    scale: Value
     tasks: list[list[Label]]
     metrics: dict[str, Any] = field(default_factory=dict)
+
+    def validate(self) -> None:
+        PreprocessingConfig(scale=self.scale)
 
 
 def encode(model: Model) -> tuple[str, Arrays]:
@@ -267,10 +271,10 @@ def _header(text: str) -> Header:
             f"written by {age} spacenet, in format {version}; this one ({__version__}) reads format {FORMAT}: {remedy}"
         )
     header = from_plain(Header, values, "its header")
-    _expect(math.isfinite(header.scale), "its scale is not a number")
     _expect(bool(header.tasks) and all(header.tasks), "a task without classes")
     _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
-    _expect(all(label == label for task in header.tasks for label in task), "a label is not a number")
+    for task in header.tasks:
+        check_labels(np.array(task, dtype=object), "its header")
     _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
     return header
 
