@@ -26,7 +26,7 @@ PATIENCE, MOST_RESIDENT = 20.0, 3 * 1024**3
 """Seconds without a report, and bytes of a child, after which it is killed."""
 ADDRESS_SPACE = 16 * 1024**3
 TRIES = 3
-"""A case that takes too long is done again: another process may have had the processor."""
+"""A case that takes too long is done again. Seconds are the processor's, of all threads: others may use it too."""
 Case = Callable[[], tuple[str, str, str]]
 """Does what is measured, and gives the kind of a case, its result and a detail."""
 Work = Callable[[int], Case]
@@ -114,9 +114,9 @@ def _work_on(numbers: Sequence[int], work: Work, into: int, most_seconds: float)
 def _measure(number: int, case: Case, most_seconds: float) -> Outcome:
     before, seconds = _reset_peak(), float("inf")
     for _ in range(TRIES):
-        began = time.perf_counter()
+        began = time.process_time()
         kind, result, detail = case()
-        seconds = min(seconds, time.perf_counter() - began)
+        seconds = min(seconds, time.process_time() - began)
         if seconds <= most_seconds:
             break
     grown = _peak() - before

@@ -4,8 +4,8 @@
 
 Each file is refused with `ModelFileError`, or it is accepted and then used: inspected, asked for predictions and for
 the space left, saved and loaded again, and taught one more task. All of it must work, or be refused with one of the
-project's own errors, within 1 s and 500 MB; never another exception, an abort or a hang. Settings files are refused
-with exit code 2 and a message that names the setting, or the run works; see `forged_settings`.
+project's own errors, within 1 s of processor time and 500 MB; never another exception, an abort or a hang. Settings
+files are refused with exit code 2 and a message that names the setting, or the run works; see `forged_settings`.
 
 The further task is learned for one epoch, in batches of 4, with one thread and one pass over the data for batch norm,
 whatever the file says: large numbers within their bounds only mean long work, and are not wrong.
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 
 from spacenet.config.model import NetConfig
 from spacenet.config.training import TrainingConfig
@@ -101,7 +102,7 @@ def forge(number: int) -> tuple[str, bytes]:
             _damage(rng, held, facts, arrays)
         try:
             return kind, seal(expand_marks(json.dumps(facts)), arrays)
-        except (ValueError, TypeError, KeyError, UnicodeError):  # not even safetensors could write it
+        except (ValueError, TypeError, KeyError, OverflowError, SafetensorError):  # not even safetensors could write it
             continue
 
 

@@ -99,7 +99,9 @@ def nearby(rng: random.Random, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return rng.choice((not value, int(bool(value)), str(value)))
     if isinstance(value, (int, float)):
-        return rng.choice((value + 1, value - 1, -value, value * 2, value * 1000, value / 3, str(value), [value], True))
+        return rng.choice(
+            (value + 1, value - 1, -value, value * 2, value * 1000, value // 3, str(value), [value], True)
+        )
     if isinstance(value, str):
         return rng.choice((value + "x", value[:-1], value.upper(), [value], *CHOICES))
     return list(value) if isinstance(value, dict) else dict(enumerate(map(str, value)))

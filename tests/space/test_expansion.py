@@ -26,7 +26,9 @@ def test_what_is_no_plan(text: str) -> None:
 @pytest.mark.parametrize(("text", "match"), [("2:hidden9=1", "hidden1, hidden2"), ("4:hidden1=1", "the stream has 3")])
 def test_layers_and_tasks_that_are_not_there(text: str, match: str) -> None:
     with pytest.raises(SettingsError, match=match):
-        Plan.parse(text).check(Ledger(build_mlp((4,), (5, 6))), tasks=3)
+        plan = Plan.parse(text)
+        plan.check_layers(build_mlp((4,), (5, 6)))
+        plan.check_tasks(3)
 
 
 def test_units_come_before_the_task_that_is_named() -> None:

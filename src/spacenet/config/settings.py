@@ -14,7 +14,7 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,13 +29,15 @@ from spacenet.registry import unknown
 T = TypeVar("T")
 HOLDS: dict[type, Any] = {Ge: operator.ge, Gt: operator.gt, Le: operator.le, Lt: operator.lt}
 WORDS: dict[type, str] = {Ge: "{} or more", Gt: "more than {}", Le: "at most {}", Lt: "less than {}"}
-MOST_WHOLE, MOST_NUMBER = 2**64 - 1, 1e15
-"""The magnitude that integers and other numbers may have where no bound is declared."""
-MOST_DIGITS, MOST_LEVELS = 300, 20
-"""Of a number, and of lists and sections within each other, in what a file holds. Beyond that Python's own conversions
-and recursions fail."""
-MANY, WIDE = 1_000_000_000, 10_000_000
-"""Bounds for numbers of samples or passes, and for units of a layer: beyond what a computer can do."""
+MOST_WHOLE, MOST_NUMBER = 2**63 - 1, 1e15
+"""The magnitude that integers and other numbers may have whatever is declared: TOML and torch take no larger integers,
+and squares of larger numbers, added up, would not fit into 32 bits."""
+MOST_DIGITS, MOST_LEVELS, MOST_ITEMS = 300, 20, 10_000
+"""Of a number, of lists and sections within each other, and of values in one setting, in what a file holds. Beyond that
+Python's own conversions and recursions fail, or reading takes seconds."""
+LARGEST = 10**MOST_DIGITS
+WIDE = 10_000_000
+"""The bound for units of a layer."""
 SHOWN = 300
 """Characters of a value that a message shows."""
 
@@ -167,7 +169,9 @@ def from_plain(kind: type[T], values: Mapping[str, Any], where: str = "settings"
     for name, value in values.items():
         if name not in known:
             raise SettingsError(f"{where}: {unknown('setting', name, list(known))}")
-        check_plain(f"{where}: {name}", value)
+        check_plain(f"{where}: {name}", [value])
+        if known[name] is not Any and isinstance(value, (list, tuple, Mapping)) and len(value) > MOST_ITEMS:
+            raise SettingsError(f"{where}: {name} has more than {MOST_ITEMS:,} values")
         if typing.get_origin(known[name]) is Literal:
             _check_value(name, known[name], values[name])
     try:
@@ -182,15 +186,17 @@ def check_section(where: str, values: Any) -> None:
         raise SettingsError(f"{where} must be a section with settings, not {show(values)}")
 
 
-def check_plain(where: str, value: Any, levels: int = MOST_LEVELS) -> None:
+def check_plain(where: str, values: Iterable[Any], levels: int = MOST_LEVELS) -> None:
     """Raise `SettingsError` for numbers and nested values that are too large for any setting."""
-    if isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        raise SettingsError(f"{where} is a number with more than {MOST_DIGITS} digits")
-    if isinstance(value, (Mapping, list, tuple)):
-        if not levels:
-            raise SettingsError(f"{where} has more than {MOST_LEVELS} levels")
-        for item in value.values() if isinstance(value, Mapping) else value:
-            check_plain(where, item, levels - 1)
+    if not levels:
+        raise SettingsError(f"{where} has more than {MOST_LEVELS} levels")
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            check_plain(where, value, levels - 1)
+        elif isinstance(value, Mapping):
+            check_plain(where, value.values(), levels - 1)
+        elif isinstance(value, int) and not -LARGEST < value < LARGEST:
+            raise SettingsError(f"{where} has a number with more than {MOST_DIGITS} digits")
 
 
 def show(value: Any) -> str:

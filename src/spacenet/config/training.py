@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
-from spacenet.config.settings import MANY, Settings
+from spacenet.config.settings import Settings
 from spacenet.errors import SettingsError
 
 
@@ -14,11 +14,11 @@ from spacenet.errors import SettingsError
 class TrainingConfig(Settings):
     """How a task is trained, and on what hardware."""
 
-    epochs: Annotated[int, Ge(1), Le(MANY)] = 4
+    epochs: Annotated[int, Ge(1)] = 4
     """Passes over the task's data."""
-    first_epochs: Annotated[int, Ge(1), Le(MANY)] | None = None
+    first_epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the first task's data, if they differ from the other tasks'."""
-    batch_size: Annotated[int, Ge(1), Le(MANY)] = 128
+    batch_size: Annotated[int, Ge(1), Le(1_000_000_000)] = 128
     """Samples per step."""
     learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.01
     """Learning rate. With SGD, SpaceNet multiplies it by a hundredth of a task's classes if there are more than 100."""
@@ -32,9 +32,9 @@ class TrainingConfig(Settings):
     """L2 penalty on the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
     """Augmentation of images: random crops with a padding of 4 pixels, and random horizontal flips."""
-    bn_recalibration_epochs: Annotated[int, Ge(0), Le(MANY)] = 1
+    bn_recalibration_epochs: Annotated[int, Ge(0)] = 1
     """Passes over the data after a task's last epoch that only recompute the running statistics of batch norm."""
-    evaluate_every: Annotated[int, Ge(1), Le(MANY)] = 1
+    evaluate_every: Annotated[int, Ge(1)] = 1
     """Evaluate on the test data of all tasks only after every so many tasks, and after the last one. After the others,
     only the accuracy on the task just learned is measured. With very many tasks, evaluation takes most of the time."""
     device: Literal["auto", "cpu", "cuda"] = "auto"

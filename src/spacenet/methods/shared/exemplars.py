@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from annotated_types import Ge, Le
+from annotated_types import Ge
 from torch import Tensor
 
-from spacenet.config.settings import MANY
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, Stream, Task
 from spacenet.methods.shared.dense import DenseMethod
@@ -18,7 +17,7 @@ from spacenet.methods.shared.dense import DenseMethod
 class ExemplarSettings(MethodSettings):
     """How many old samples are kept."""
 
-    memory_size: Annotated[int, Ge(1), Le(MANY)] = 2000
+    memory_size: Annotated[int, Ge(1)] = 2000
     """Samples of earlier tasks that are kept in total, the same number for every class seen."""
 
 

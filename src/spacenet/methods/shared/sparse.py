@@ -45,7 +45,7 @@ BALANCE, HEAD = "balance", "rotated_head"
 class SparseSettings(MethodSettings):
     """How much of the network a task may use."""
 
-    expected_tasks: Annotated[int, Ge(1), Le(1_000_000)] = 5
+    expected_tasks: Annotated[int, Ge(1)] = 5
     """Tasks to expect. Where the next three settings are not given, they follow from it and the network's size."""
     selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Free units that a task selects in each hidden layer (0: all of them); one number applies to all layers."""
@@ -63,7 +63,7 @@ class SparseSettings(MethodSettings):
     """Connections of the first task, if different."""
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
-    phantom_classes: Annotated[int, Ge(0), Le(1_000_000), Uniform(0, 20, integer=True)] = 8
+    phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] = 8
     """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
     label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
     """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
