@@ -204,7 +204,7 @@ def show(value: Any) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # too many digits, or too many levels
-        return f"a {type(value).__name__} too large to show"
+        return f"a value of the type {type(value).__name__}, too large to show,"
     return _shorten(text)
 
 
