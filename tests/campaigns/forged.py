@@ -188,20 +188,22 @@ def _save(loaded: Model, path: Path, size: int) -> None:
     assert load_model(again).tasks == loaded.tasks, "other tasks"
 
 
+NEW_CLASSES: dict[type, list[Any]] = {
+    bool: [101, 102],
+    int: [101, 102],
+    float: [101.5, 102.5],
+    str: ["new", "newer"],
+}
+
+
 def _learn(loaded: Model, path: Path, size: int) -> None:
-    classes = [[101, 102], ["new", "newer"], [101.5, 102.5]][[int, str, float].index(_label_type(loaded))]
-    x, y = blobs(classes, 4, loaded.input_shape)
+    x, y = blobs(NEW_CLASSES[type(loaded.outputs[-1])], 4, loaded.input_shape)
     config = loaded.config.replace(epochs=1, batch_size=4, devices=1, threads=1, bn_recalibration_epochs=1)
     before = len(loaded.tasks)
     loaded.learn(x, y, config=config)
     assert len(loaded.tasks) == before + 1, "the number of tasks"
     _check_answers(loaded, x)
     _save(loaded, path, size)
-
-
-def _label_type(loaded: Model) -> type:
-    kind = type(loaded.outputs[-1])
-    return int if kind is bool else kind
 
 
 USES: dict[str, Callable[[Model, Path, int], None]] = {

@@ -16,14 +16,14 @@ def _problems(outcomes: list[Outcome]) -> list[str]:
 
 @needs_fork
 def test_forged_model_files_are_refused_or_can_be_used() -> None:
-    outcomes = forged.run(100)
+    outcomes = forged.run(60)
     assert _problems(outcomes) == []
     assert {forged.REFUSED, forged.USED} <= {each.result for each in outcomes}
 
 
 @needs_fork
 def test_forged_settings_files_are_refused_or_work() -> None:
-    outcomes = forged_settings.run(12)
+    outcomes = forged_settings.run(6)
     assert _problems(outcomes) == []
 
 
