@@ -76,7 +76,7 @@ def _damage(rng: random.Random, values: dict[str, Any]) -> Path_:
 
 
 def _shorten(values: Mapping[str, Any]) -> None:
-    bounds = {**dict.fromkeys(LONG, 2), **dict.fromkeys(LARGE, 100)}
+    bounds = {**dict.fromkeys(LONG, 1), **dict.fromkeys(LARGE, 100)}
     for section in (held for held in values.values() if isinstance(held, dict)):
         for name in section.keys() & bounds.keys():
             held, most = section[name], (LONG | LARGE)[name]
