@@ -11,6 +11,7 @@ from spacenet.model.model import Model
 from spacenet.space.allocation import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
+from tests.model.forging import forged, put
 from tests.model.support import SHAPE, blobs, model, model_config, new_model
 
 
@@ -174,3 +175,9 @@ def test_rehearsal_that_draws_what_it_replays_learns_on_from_its_file() -> None:
     x = blobs(["a", "b", "c", "d"])[0]
     np.testing.assert_array_equal(again.predict_proba(x), first.predict_proba(x))
     assert len(first.method.memory) == 0
+
+
+def test_scores_that_are_not_numbers_are_an_error() -> None:
+    large = from_bytes(forged(model(), put("links/hidden1-hidden2/value", ..., 3e38)))
+    with pytest.raises(DataError, match="no finite scores for .* of 80 samples"):
+        large.predict(blobs([0, 1, 2, 3])[0])
