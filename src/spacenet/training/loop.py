@@ -17,6 +17,9 @@ from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.optimizers import SGD, Adam, Optimizer
 from spacenet.utils.seeding import generator
 
+CHECKED = 64
+"""Samples of a task whose scores must be finite when it is learned."""
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -80,9 +83,7 @@ def learn_task(
         hardware.average(method.statistics())
         loss, accuracy = step.summarize()
         if not math.isfinite(loss):
-            message = f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}."
-            cli, python = (f"A smaller {name} usually helps." for name in ("--learning-rate", "learning_rate"))
-            raise RunError(message, cli=cli, python=python)
+            raise _diverged(f"the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}")
         method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
         if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.parameters}:
             optimizer = make_optimizer(method, settings)
@@ -94,6 +95,22 @@ def learn_task(
             step.update_statistics(rows)
         hardware.average(method.statistics())
     method.end_task(task)
+    _check_scores(method, task)
+
+
+def _check_scores(method: Method, task: Task) -> None:
+    """Raise `RunError` unless all is well with the scores of the task's largest samples: the loss is measured before
+    each step, so what the last one has done shows only here."""
+    low, high = task.train.x.flatten(1).aminmax(dim=1)
+    largest = torch.maximum(high, -low).topk(min(CHECKED, len(low))).indices
+    best = method.predict_all(task.train.x[largest]).amax(1)
+    if not bool(best.isfinite().all()):
+        raise _diverged(f"after task {task.index + 1}, scores of its samples are not finite")
+
+
+def _diverged(reason: str) -> RunError:
+    cli, python = (f"A smaller {name} usually helps." for name in ("--learning-rate", "learning_rate"))
+    return RunError(f"training diverged: {reason}.", cli=cli, python=python)
 
 
 def training_data(
