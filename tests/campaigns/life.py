@@ -147,6 +147,8 @@ class Life:
             return "refused"
         self.now = Record.of(self.model)
         check_continued(before, self.now)
+        self.check()
+        self.load(chance)  # weights of that size are not a network to learn on with
         return "learned"
 
     def fit_again(self, chance: random.Random) -> str:

@@ -123,7 +123,7 @@ def _check_texts(y: "Array", where: str) -> None:
     if y.dtype.itemsize > 4 * MAX_LABEL or y.nbytes > MAX_LABELS_BYTES:
         longest = y.dtype.itemsize // 4
         raise DataError(f"{where} has labels of up to {longest} characters; at most {MAX_LABEL} are possible")
-    codes = y.view(np.uint32).reshape(len(y), -1)
+    codes = y.view(np.uint32).reshape(len(y), y.dtype.itemsize // 4)  # not -1: there may be none
     bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
     # Zeros fill up shorter texts, so one that comes before another character is part of the label.
     bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
