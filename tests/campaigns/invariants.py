@@ -91,7 +91,9 @@ def check_continued(before: Record, after: Record) -> None:
             expect(same, f"{key}: a value of a frozen unit has changed")
     for key, kept in before.extra.items():
         now = after.extra.get(key, torch.zeros(0))
-        expect(torch.equal(now[: len(kept)] if kept.dim() else now, kept), f"{key}: what is kept of a class has changed")
+        expect(
+            torch.equal(now[: len(kept)] if kept.dim() else now, kept), f"{key}: what is kept of a class has changed"
+        )
 
 
 def check_structure(model: Model) -> None:

@@ -15,7 +15,7 @@ import torch
 
 import spacenet
 from spacenet.data.preprocessing import Array
-from spacenet.errors import DataError, ModelFileError, SettingsError, SpacenetError, SpaceFull
+from spacenet.errors import DataError, ModelFileError, SettingsError, SpaceFull, SpacenetError
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
@@ -48,11 +48,9 @@ class Life:
     def __init__(self, chance: random.Random, folder: Path) -> None:
         self.folder, self.path, self.kind = folder, folder / NAME, draw_kind(chance)
         self.classifier = spacenet.SpaceNetClassifier(**self.kind.params)
-        if self.kind.labels == "share":  # scikit-learn takes them for a regression, the model does not
-            self.classifier.fit(*self._task(chance, [0, 1]))
-            self.kind.labels = "share"
-        else:
-            self.classifier.fit(*self._task(chance, draw_labels(chance, self.kind.labels, [])))
+        # Floats with a fraction come later: scikit-learn takes them for a regression, a model does not.
+        kind = "int" if self.kind.labels == "share" else self.kind.labels
+        self.classifier.fit(*self._task(chance, draw_labels(chance, kind, [])))
         self.classifier.save(self.path)
         self.now = self.saved = Record.of(self.model)
 
@@ -288,9 +286,9 @@ class Life:
             return "refused"
         if case == "another type":
             y = of_another_type(self.model.classes, len(task[0]))
-            bad = task if y is None else (task[0], y)
             if y is None:
                 return "no such label"
+            bad = task[0], y
         else:
             bad = {**BAD_INPUTS, **BAD_LABELS}[case](task, chance)
         self._refused(f"learn: {case}", lambda: self.model.learn(*bad), DataError)
@@ -299,7 +297,9 @@ class Life:
             self._refused(f"fit: {case}", lambda: self.classifier.fit(*bad), *FROM_SCIKIT_LEARN)
         if case in BAD_INPUTS:
             self._refused(f"predict: {case}", lambda: self.model.predict_proba(bad[0]), DataError)
-            self._refused(f"predict of scikit-learn: {case}", lambda: self.classifier.predict(bad[0]), *FROM_SCIKIT_LEARN)
+            self._refused(
+                f"predict of scikit-learn: {case}", lambda: self.classifier.predict(bad[0]), *FROM_SCIKIT_LEARN
+            )
         return "refused"
 
     def _refused(self, what: str, action: Callable[[], object], *errors: type[Exception]) -> None:

@@ -61,12 +61,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self._learn(X, y, anew=not hasattr(self, "model_"))
 
     def _learn(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
-        before = dict(vars(self))
+        before = dict(self.__dict__)
         try:
             return self._learn_task(X, y, anew=anew)
         except BaseException:
-            vars(self).clear()  # validate_data has noted the features of what was not learned
-            vars(self).update(before)
+            self.__dict__ = before  # validate_data has noted the features of what was not learned
             raise
 
     def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
