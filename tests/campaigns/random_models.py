@@ -78,7 +78,7 @@ def draw_labels(chance: random.Random, kind: str, known: list[Label]) -> list[La
     taken = {str(label).removesuffix(".0") for label in known}
     make = {
         "int": lambda number: number - FREE_INTEGERS // 2,
-        "str": lambda number: f"klasse-{number}é",
+        "str": lambda number: f"label {number} é",
         "float": lambda number: float(number + FREE_INTEGERS),
         "share": lambda number: number + 0.25,
     }[kind]

@@ -1,4 +1,4 @@
-"""Processes that change one model file at the same time: `python -m tests.campaigns.writers --pairs 200`, from the root.
+"""Processes that change a model file at the same time: `python -m tests.campaigns.writers --pairs 200`, from the root.
 
 Two writers begin at almost the same instant, each with a class of its own; a third process loads the file all the
 while. Whatever a writer reports to have learned must be in the file, what it does not must have a reason, old tasks
