@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.augmentation import CropAndFlip
+from spacenet.data.checks import MAX_MAGNITUDE
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError
 from spacenet.methods.base import Method
@@ -17,8 +18,8 @@ from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.optimizers import SGD, Adam, Optimizer
 from spacenet.utils.seeding import generator
 
-CHECKED = 64
-"""Samples of a task whose scores must be finite when it is learned."""
+CHECKED = 32
+"""Samples whose scores are looked at when a task is learned."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,20 @@ def learn_task(
 
 
 def _check_scores(method: Method, task: Task) -> None:
-    """Raise `RunError` unless all is well with the scores of the task's largest samples: the loss is measured before
-    each step, so what the last one has done shows only here."""
-    low, high = task.train.x.flatten(1).aminmax(dim=1)
-    largest = torch.maximum(high, -low).topk(min(CHECKED, len(low))).indices
-    best = method.predict_all(task.train.x[largest]).amax(1)
-    if not bool(best.isfinite().all()):
-        raise _diverged(f"after task {task.index + 1}, scores of its samples are not finite")
+    """Raise `RunError` if a task has left weights to compute nothing with. The loss is measured before each step, so
+    what the last one has done shows only here.
+
+    The task's largest samples must have finite scores, and samples like those of the first task, whose values are
+    around 1, must not have huge ones: what is learned from very large values may make units dead for them alone.
+    """
+    x = task.train.x
+    low, high = x.flatten(1).aminmax(dim=1)
+    largest = x[torch.maximum(high, -low).topk(min(CHECKED, len(x))).indices]
+    usual = torch.randn(CHECKED, *x.shape[1:], generator=torch.Generator().manual_seed(0))
+    for samples, most in ((largest, math.inf), (usual, MAX_MAGNITUDE)):
+        best = method.predict_all(samples).amax(1)
+        if not bool((best.abs() < most).all()):  # not for NaN either
+            raise _diverged(f"after task {task.index + 1}, scores of up to {float(best.abs().max()):.1e} are found")
 
 
 def _diverged(reason: str) -> RunError:
