@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from spacenet.config.model import ModelConfig
-from spacenet.errors import DataError, SettingsError, SpaceFull
+from spacenet.errors import DataError, RunError, SettingsError, SpaceFull
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.space.allocation import LIMIT
@@ -113,6 +113,16 @@ def test_a_task_that_fails_leaves_the_model_as_it_was() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         learned.learn(*blobs([4, 5]), on_epoch=stop)
+    assert to_bytes(learned) == before
+
+
+def test_a_task_of_values_that_ruin_the_network_is_not_learned() -> None:
+    """What it makes of the weights gives finite scores on its own samples, for which units are dead, and no others."""
+    learned = model()
+    x, y = blobs([4, 5])
+    before = to_bytes(learned)
+    with pytest.raises(RunError, match="training diverged"):
+        learned.learn(1e12 * x, y)
     assert to_bytes(learned) == before
 
 
