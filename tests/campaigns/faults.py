@@ -13,6 +13,7 @@ import io
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,8 +21,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 Kind = Literal["no space", "permission", "gone", "read-only", "killed"]
-KINDS: tuple[Kind, ...] = ("no space", "permission", "gone", "read-only", "killed")
-ERRORS = {"no space": errno.ENOSPC, "permission": errno.EACCES, "gone": errno.ENOENT, "read-only": errno.EROFS}
+ERRORS: dict[Kind, int] = {
+    "no space": errno.ENOSPC,
+    "permission": errno.EACCES,
+    "gone": errno.ENOENT,
+    "read-only": errno.EROFS,
+}
 KILLED = 137
 """The exit code of a process that was killed."""
 PATH_FUNCTIONS = ("open", "replace", "rename", "link", "symlink", "unlink", "remove", "rmdir", "mkdir", "chmod")
@@ -53,7 +58,7 @@ class Faults:
     """Whether all operations after it fail too, as on a full disk."""
     operations: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
-    """Names of files that could not be removed."""
+    """Names of files that could not be removed, and of folders that could not be opened to empty them."""
     bypassed: list[str] = field(default_factory=list)
     """Operations below `root` that Python has reported and that were not counted."""
     descriptors: dict[int, str] = field(default_factory=dict)
@@ -74,7 +79,7 @@ class Faults:
         begin()
         if self.kind == "killed":
             os._exit(KILLED)
-        if operation in REMOVALS:
+        if operation in REMOVALS or (operation == READ and Path(path).is_dir()):
             self.refused.append(name)
         raise OSError(ERRORS[self.kind], os.strerror(ERRORS[self.kind]), path)
 
@@ -91,14 +96,14 @@ class Faults:
         if isinstance(path, int):
             return self.descriptors.get(path, "")
         start = "" if folder is None else self.descriptors.get(folder, "")
-        return os.path.abspath(os.path.join(start, os.fsdecode(path)))
+        return str(Path(start, os.fsdecode(path)).absolute())
 
     def audit(self, event: str, args: tuple[Any, ...]) -> None:
         """Called for whatever Python reports about itself."""
         known = self.paused or getattr(self._own, "inside", False)
         if event in AUDITED and not known and args and isinstance(args[0], str | bytes | os.PathLike):
             path = os.fsdecode(args[0])
-            if os.path.isabs(path) and self._concerns(path):
+            if self._concerns(path):
                 self.bypassed.append(f"{event} {Path(path).name}")
 
     def _concerns(self, path: str) -> bool:
@@ -192,6 +197,8 @@ def _on_descriptor(name: str, plain: Callable[..., Any], faults: Faults) -> Call
 
         if descriptor in faults.descriptors:
             faults.note(name, faults.descriptors[descriptor], begin)
+        if name == "fsync":  # it would only take time: no power cut follows
+            return None
         return faults.do(plain, descriptor, *args, **options)
 
     return call
@@ -244,6 +251,8 @@ def in_child(work: Callable[[], int]) -> int:
         code = 70
         try:
             code = work()
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -1,4 +1,4 @@
-"""Every command under faults of the file system: `python -m tests.campaigns.injection [--stride N]`, from the root.
+"""Every command under faults of the file system: `python -m tests.campaigns.injection`, from the root.
 
 Each command runs once to count its file operations, and then once for each of them and each kind of fault: alone, and
 with all later operations failing too. After each fault every file must be the old one or the one that a run without
@@ -7,7 +7,11 @@ lie about; and a second try must give the result of a run without faults.
 """
 
 import argparse
+import contextlib
 import fnmatch
+import functools
+import gc
+import io
 import json
 import os
 import shutil
@@ -16,16 +20,16 @@ import tempfile
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from spacenet.errors import ModelFileError
-from spacenet.model.file import load_model, make_probe
-from tests.campaigns.faults import KILLED, KINDS, Faults, Kind, can_fail, in_child, inject
-from tests.campaigns.scenarios import SCENARIOS, Scenario, Work, import_once, prepare
+from spacenet.model.file import from_bytes, make_probe
+from tests.campaigns.faults import ERRORS, KILLED, Faults, Kind, can_fail, in_child, inject
+from tests.campaigns.scenarios import SCENARIOS, Scenario, Work, import_once, parse_once, prepare
 
 FAULTY = 70
 """The exit code for what must not happen: an exception that nobody handled, or a service that answers wrongly."""
@@ -117,12 +121,20 @@ def look(place: Path, scenario: Scenario) -> State:
         elif not any(path.iterdir()) and path.name.startswith("."):
             files[name] = path.lstat().st_mode, "folder"
         if path.suffix == ".safetensors" and path.is_file():
-            try:
-                model = load_model(path)
-                answers[name] = model.scores(make_probe(model))
-            except ModelFileError:  # a method's state: no model
-                pass
+            found = answers_of(path.read_bytes())
+            if found is not None:
+                answers[name] = found
     return State(files, answers)
+
+
+@functools.lru_cache(maxsize=64)
+def answers_of(content: bytes) -> torch.Tensor | None:
+    """What the model in a file answers; None for what is no model, as the state of a method."""
+    try:
+        model = from_bytes(content)
+        return model.scores(make_probe(model))
+    except ModelFileError:
+        return None
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
@@ -154,34 +166,54 @@ class Campaign:
         shutil.copytree(self.base, self.place)
         return self.place
 
-    def attack(
-        self, scenario: Scenario, stride: int = 1, kinds: Sequence[Kind] = KINDS, most: int | None = None
-    ) -> Result:
-        """Let every `stride`-th operation fail in every way; `most` limits it to so many faults, evenly spread."""
+    def attack(self, scenario: Scenario, most: int | None = None) -> Result:
+        """Let operations fail in every way; `most` limits it to so many faults, evenly spread.
+
+        In a process of its own: what is done to save time stays in there.
+        """
+        found = self.place.with_name("result")
+
+        def child() -> int:
+            found.write_text(json.dumps(asdict(self._attack(scenario, most))))
+            return 0
+
+        if in_child(child) != 0:
+            raise RuntimeError(f"{scenario.name}: the campaign itself failed")
+        return Result(**json.loads(found.read_text()))
+
+    def _attack(self, scenario: Scenario, most: int | None) -> Result:
         began, result = time.perf_counter(), Result(scenario.name)
-        if scenario.warm is not None:
-            scenario.warm(self.fresh())
+        for warm in (parse_once, scenario.warm):
+            if warm is not None:
+                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                    warm(self.fresh())
+        gc.collect()
+        gc.freeze()  # or each process would copy what is there already, to look for garbage in it
         old = look(self.fresh(), scenario)
         plain = call(scenario.work, self.place, Faults(self.place))
         new = look(self.place, scenario)
         result.operations = len(plain.operations)
-        result.problems += [f"{scenario.name}: {problem}" for problem in check_plain(plain, old, new)]
-        faults = list_faults(plain.operations, stride, kinds, scenario.last)
+        result.problems += [_line(f"{scenario.name}: {problem}") for problem in check_plain(plain, old, new)]
+        faults = list_faults(plain.operations, scenario)
         if most is not None:
             faults = [faults[number * len(faults) // most] for number in range(min(most, len(faults)))]
         for fault in faults if not result.problems else ():
             result.faults += 1
             number, kind, persistent = fault
-            where = f"{scenario.name}: {kind}{' from' if persistent else ' at'} {number} ({plain.operations[number - 1]})"
+            where = (
+                f"{scenario.name}: {kind}{' from' if persistent else ' at'} {number} ({plain.operations[number - 1]})"
+            )
             called = call(scenario.work, self.fresh(), Faults(self.place, number, kind, persistent))
-            result.problems += [f"{where}: {problem}" for problem in self.check(scenario, called, kind, old, new)]
+            problems = self.check(scenario, called, fault, old, new)
+            result.problems += [_line(f"{where}: {problem}") for problem in problems]
         result.seconds = time.perf_counter() - began
         return result
 
-    def check(self, scenario: Scenario, called: Called, kind: Kind, old: State, new: State) -> Iterator[str]:
+    def check(self, scenario: Scenario, called: Called, fault: Fault, old: State, new: State) -> Iterator[str]:
         """What is wrong after a fault, and after a second try."""
-        yield from check_message(called, kind)
+        yield from check_message(called, fault[1])
         found = look(self.place, scenario)
+        yield from check_leftovers(called, fault, found, old)
         yield from check_files(scenario, called, found, old, new)
         added = scenario.once and found.answers.keys() == new.answers.keys() and found.files == new.files
         if called.code not in (0, KILLED) and added:
@@ -195,7 +227,7 @@ class Campaign:
             yield f"a second try fails: {again.err[-300:]}"
             return
         found = look(self.place, scenario)
-        if left := [name for name in found.files if is_leftover(name)]:
+        if left := [name for name in found.files if is_leftover(name) and name not in new.files]:
             yield f"left behind by a second try: {left}"
         elif not any(is_changed_model(name, old, found) for name in old.answers) or not added:
             yield from (f"after a second try {name} is not as without faults" for name in differing(found, new))
@@ -229,8 +261,18 @@ def check_message(called: Called, kind: Kind) -> Iterator[str]:
         yield f"exit code {called.code}: {text[-2000:]}"
     elif any(words in text for words in NOT_FOR_PEOPLE):
         yield f"no message for people: {text[-2000:]}"
-    elif called.code in (1, 2) and not called.err.startswith("spacenet: "):
+    elif called.code in (1, 2) and "\nspacenet: " not in f"\n{called.err}":
         yield f"no message: {text[-2000:]}"
+
+
+def check_leftovers(called: Called, fault: Fault, found: State, old: State) -> Iterator[str]:
+    """Nothing half-written lies about, unless the process was killed or removing it was refused."""
+    _, kind, persistent = fault
+    if called.code == KILLED or (persistent and kind != "no space"):
+        return
+    for name in found.files.keys() - old.files.keys():
+        if is_leftover(name) and not any(part in called.refused for part in Path(name).parts):
+            yield f"left behind: {name}"
 
 
 def check_files(scenario: Scenario, called: Called, found: State, old: State, new: State) -> Iterator[str]:
@@ -238,36 +280,44 @@ def check_files(scenario: Scenario, called: Called, found: State, old: State, ne
     for name in old.files.keys() & new.files.keys() - found.files.keys():
         yield f"{name} is gone"
     for name, content in found.files.items():
-        if is_leftover(name):
-            removable = not any(part in called.refused for part in Path(name).parts)
-            if called.code != KILLED and removable:
-                yield f"left behind: {name}"
-        elif content not in (old.files.get(name), new.files.get(name)) and not _matches(name, scenario.passing):
+        if (
+            not is_leftover(name)
+            and content not in (old.files.get(name), new.files.get(name))
+            and not _matches(name, scenario.passing)
+        ):
             yield f"{name} is neither the old one nor the new one"
     for name in old.answers.keys() | new.answers.keys():
         if name in found.files and not any(_same(found.answers.get(name), s.answers.get(name)) for s in (old, new)):
             yield f"{name} answers neither like the old model nor like the new one"
     if called.code == 0:
         for name in differing(found, new):
-            if not (is_leftover(name) or (name.endswith("report.html") and NO_REPORT in called.out)):
+            refused = Path(name).name in called.refused
+            if not (refused or is_leftover(name) or (name.endswith("report.html") and NO_REPORT in called.out)):
                 yield f"exit code 0, and {name} is not as without faults: {called.out[-300:]}{called.err[-300:]}"
 
 
-def list_faults(operations: Sequence[str], stride: int, kinds: Sequence[Kind], last: int | None = None) -> list[Fault]:
-    """All faults that are possible: each operation, each kind, alone and with all that follows."""
-    first = 1 if last is None else max(1, len(operations) - last + 1)
-    return [
-        (number, kind, persistent)
-        for number in range(first, len(operations) + 1, stride)
-        for kind in kinds
-        if can_fail(operations[number - 1], kind)
-        for persistent in ((False,) if kind == "killed" else (False, True))
-    ]
+def list_faults(operations: Sequence[str], scenario: Scenario) -> list[Fault]:
+    """All faults that are possible: each operation, each kind, alone and with all that follows.
+
+    Where kinds take turns, each operation ends the process, fails alone, and fails with all that follows.
+    """
+    first = 1 if scenario.last is None else max(1, len(operations) - scenario.last + 1)
+    faults: list[Fault] = []
+    for position, number in enumerate(range(first, len(operations) + 1, scenario.stride)):
+        kinds = [kind for kind in ERRORS if can_fail(operations[number - 1], kind)]
+        alone = kinds if not scenario.in_turn else [kinds[position % len(kinds)]]
+        lasting = kinds if not scenario.in_turn else [kinds[(position + 1) % len(kinds)]]
+        faults += [(number, kind, False) for kind in alone] + [(number, kind, True) for kind in lasting]
+        faults.append((number, "killed", False))
+    return faults
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:700]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stride", type=int, default=1, help="let only every n-th operation fail")
     parser.add_argument("--only", nargs="*", default=(), help="only these commands")
     parser.add_argument("--most", type=int, help="at most so many faults of each command")
     options = parser.parse_args()
@@ -277,7 +327,7 @@ def main() -> int:
         campaign = Campaign(Path(scratch))
         for scenario in SCENARIOS:
             if not options.only or scenario.name in options.only:
-                results.append(campaign.attack(scenario, options.stride, most=options.most))
+                results.append(campaign.attack(scenario, options.most))
                 print(results[-1], flush=True)
                 for problem in results[-1].problems:
                     print("   ", problem, flush=True)

@@ -18,7 +18,17 @@ from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
 from spacenet.experiments.clusters import WorkersDied, still_wanted
 from spacenet.experiments.engines import launch, run_parallel
-from spacenet.experiments.run import CONFIG, LOG, STATE, Run, RunData, check_labels, load_config, load_metrics, load_run
+from spacenet.experiments.run import (
+    CONFIG,
+    LOG,
+    Run,
+    RunData,
+    check_labels,
+    load_config,
+    load_metrics,
+    load_run,
+    remove_state,
+)
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
 
@@ -96,7 +106,7 @@ def execute(job: Job, callbacks: Sequence[Callback] = ()) -> Outcome:
     try:
         metrics = load_metrics(job.folder) if job.folder is not None else None
         if metrics is not None and not metrics["stopped"] and job.folder is not None:
-            (job.folder / STATE).unlink(missing_ok=True)  # left where a run was killed right at its end
+            remove_state(job.folder)  # left where a run was killed right at its end
             return Outcome(job, load_run(job.folder))
         if job.config.model.training.devices > 1:
             return _execute_shared(job, bool(callbacks))

@@ -23,11 +23,15 @@ class PrivateFolder:
     def __init__(self, parent: Path, prefix: str) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         owner = {"pid": os.getpid(), "started": start_of(os.getpid())}
-        self._file = (self.path / OWNER).open("x", encoding="utf-8")
-        with suppress(OSError):  # process ids mean nothing to another container, a lock does
-            try_lock(self._file.fileno())
-        self._file.write(json.dumps(owner))
-        self._file.flush()
+        try:
+            self._file = (self.path / OWNER).open("x", encoding="utf-8")
+            with suppress(OSError):  # process ids mean nothing to another container, a lock does
+                try_lock(self._file.fileno())
+            self._file.write(json.dumps(owner))
+            self._file.flush()
+        except OSError:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
