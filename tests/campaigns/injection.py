@@ -135,8 +135,8 @@ def content_of(path: Path, timed: bool) -> Any:
     if not timed:
         return path.read_bytes()
     try:
-        text = path.read_text()
-        return without_times(json.loads(text)) if path.suffix == ".json" else text.rstrip().endswith(ENDS.get(path.suffix, ""))
+        text = path.read_text().rstrip()
+        return without_times(json.loads(text)) if path.suffix == ".json" else text.endswith(ENDS.get(path.suffix, ""))
     except ValueError:
         return "damaged"
 
