@@ -99,8 +99,13 @@ def test_a_run_is_resumed_where_the_environment_names_a_data_folder(
 
 def test_installed_packages_are_not_searched_for_every_argument(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look into them takes milliseconds, and a command may have dozens of arguments."""
-    looks = []
-    monkeypatch.setattr(registry, "entry_points", lambda group: looks.append(group) or [])
+    looks: list[str] = []
+
+    def look(group: str) -> list[Any]:
+        looks.append(group)
+        return []
+
+    monkeypatch.setattr(registry, "entry_points", look)
     given = [*QUICK * 10, "--epochs", "1"]
     assert stream_first([*given, "split-mnist"]) == ("split-mnist", ["split-mnist", *given])
     assert len(looks) == 1
