@@ -29,7 +29,7 @@ import torch
 from spacenet.errors import ModelFileError
 from spacenet.model.file import from_bytes, make_probe
 from tests.campaigns.faults import ERRORS, KILLED, Faults, Kind, can_fail, in_child, inject
-from tests.campaigns.scenarios import SCENARIOS, Scenario, Work, import_once, parse_once, prepare
+from tests.campaigns.scenarios import SCENARIOS, Scenario, Work, fast_forms, import_once, parse_once, prepare
 from tests.experiments.support import timeless
 
 FAULTY = 70
@@ -111,6 +111,13 @@ def call(work: Work, place: Path, faults: Faults | None = None) -> Called:
     return Called(code, out, err, *json.loads(files["operations"].read_text()))
 
 
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Print nothing."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
+
+
 def look(place: Path, scenario: Scenario) -> State:
     """The state of a folder."""
     files: dict[str, tuple[int, Any]] = {}
@@ -182,6 +189,8 @@ class Campaign:
         self.place.mkdir()
         prepare(self.place)  # where the copies will be: configurations name the place of the data
         shutil.copytree(self.place, self.base)
+        with fast_forms(), silence():
+            parse_once(self.place)
 
     def fresh(self) -> Path:
         shutil.rmtree(self.place, ignore_errors=True)
@@ -196,7 +205,8 @@ class Campaign:
         found = self.place.with_name("result")
 
         def child() -> int:
-            found.write_text(json.dumps(asdict(self._attack(scenario, most))))
+            with fast_forms():
+                found.write_text(json.dumps(asdict(self._attack(scenario, most))))
             return 0
 
         if in_child(child) != 0:
@@ -205,10 +215,9 @@ class Campaign:
 
     def _attack(self, scenario: Scenario, most: int | None) -> Result:
         began, result = time.perf_counter(), Result(scenario.name)
-        for warm in (parse_once, scenario.warm):
-            if warm is not None:
-                with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                    warm(self.fresh())
+        if scenario.warm is not None:
+            with silence():
+                scenario.warm(self.fresh())
         gc.collect()
         gc.freeze()  # or each process would copy what is there already, to look for garbage in it
         old = look(self.fresh(), scenario)
