@@ -60,7 +60,7 @@ class ModelFileError(SpacenetError):
     """A model file that is damaged, not of this kind, or of a newer version. Nothing of it was used."""
 
 
-class UnreadableModelError(ModelFileError):
+class UnreadableModelError(ModelFileError, FileError):
     """A model file that could not be read at that moment: there is none, or no permission, or the disk failed."""
 
 

@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
@@ -244,9 +245,9 @@ def _export_once(name: str) -> Work:
     return command("export", f"{{{MODEL}}}", "--to", name, "--out", "{warm}")
 
 
-CACHED = (
+CACHED: tuple[tuple[Any, str, Any], ...] = (
     (inspect, "getsource", functools.cache(inspect.getsource)),
-    (registry, "entry_points", functools.cache(registry.entry_points)),
+    (registry, "entry_points", functools.cache(entry_points)),
 )
 """Forms are made of the source of classes and of what packages offer; neither changes."""
 

@@ -6,7 +6,7 @@ import pytest
 
 from spacenet.config.engine import EngineConfig
 from spacenet.config.ranges import Choice, Uniform
-from spacenet.errors import FileError, RunError, SettingsError
+from spacenet.errors import DataError, FileError, RunError, SettingsError, SpacenetError, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, execute_all
@@ -144,13 +144,16 @@ def test_a_lost_cluster_ends_the_search_and_its_trials_are_continued(tmp_path: P
     assert again.trials() == whole.trials()
 
 
-def test_a_full_disk_ends_the_search_and_its_trials_are_continued(tmp_path: Path) -> None:
-    def full(jobs: Sequence[Job]) -> Iterator[Outcome]:
-        yield from (Outcome(job, error=FileError("x cannot be written (No space left on device)")) for job in jobs)
+@pytest.mark.parametrize("error", [FileError("no space left"), DataError("no such file"), UnreadableModelError("no")])
+def test_what_is_no_fault_of_the_settings_ends_the_search_and_trials_are_continued(
+    tmp_path: Path, error: SpacenetError
+) -> None:
+    def failing(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        yield from (Outcome(job, error=error) for job in jobs)
 
-    with pytest.raises(FileError):
-        list(search(tmp_path / "full").run(3, 2, full))
-    again, whole = search(tmp_path / "full"), search(tmp_path / "whole")
+    with pytest.raises(type(error)):
+        list(search(tmp_path / "cut").run(3, 2, failing))
+    again, whole = search(tmp_path / "cut"), search(tmp_path / "whole")
     for each in (again, whole):
         list(each.run(3, 2, scored))
     assert again.trials() == whole.trials()

@@ -15,7 +15,7 @@ from spacenet.config.presets import preset_config
 from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import FileError, RunError, SettingsError
+from spacenet.errors import DataError, FileError, RunError, SettingsError
 from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, differing_settings
 from spacenet.experiments.journal import Journal
@@ -158,7 +158,7 @@ class Sweep:
         numbered = {trial.number: trial for trial in trials}
         scores: dict[int, list[float | None]] = {}
         for outcome in execute(jobs):
-            if isinstance(outcome.error, ClusterLost | FileError):
+            if isinstance(outcome.error, ClusterLost | FileError | DataError):
                 raise outcome.error  # no fault of the settings: the trial stays open and is continued
             number = outcome.job.tag
             found = outcome.data.metrics["acc"] if outcome.finished and outcome.data is not None else None
