@@ -334,7 +334,7 @@ def list_faults(operations: Sequence[str], scenario: Scenario) -> list[Fault]:
     """
     first = 1 if scenario.last is None else max(1, len(operations) - scenario.last + 1)
     faults: list[Fault] = []
-    for position, number in enumerate(range(first, len(operations) + 1, scenario.stride)):
+    for position, number in enumerate(range(first, len(operations) + 1)):
         kinds = [kind for kind in ERRORS if can_fail(operations[number - 1], kind)]
         alone = kinds if not scenario.in_turn else [kinds[position % len(kinds)]]
         lasting = kinds if not scenario.in_turn else [kinds[(position + 1) % len(kinds)]]

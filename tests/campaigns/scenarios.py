@@ -63,8 +63,6 @@ class Scenario:
     """Whether a second try after a success would add the task again."""
     last: int | None = None
     """Only so many operations at the end are attacked: those before them are another scenario's too."""
-    stride: int = 1
-    """Only every so many operations are attacked, where others write in the same way."""
     in_turn: bool = False
     """Whether the kinds of faults take turns, where there are very many operations."""
     warm: Work | None = None
@@ -296,7 +294,6 @@ SCENARIOS = (
         command("compare", *COMPARED, "--methods", "naive,spacenet", "--out", "{out}", "--no-report"),
         passing=(*RUN_PASSING, "out/comparison.*"),
         timed=(*RUN_TIMED, "out/comparison.*"),
-        stride=5,
         in_turn=True,
     ),
     Scenario(
@@ -304,7 +301,6 @@ SCENARIOS = (
         command("sweep", *COMPARED, "--method", "naive", "--trials", "2", "--out", "{out}"),
         passing=(*RUN_PASSING, "out/journal.log"),
         timed=(*RUN_TIMED, "out/journal.log"),
-        stride=5,
         in_turn=True,
     ),
     Scenario("learn", command("learn", f"{{{MODEL}}}", "--npz", "{new.npz}", *SMALL), once=True),
@@ -327,7 +323,6 @@ SCENARIOS = (
     Scenario("export --to torch", command("export", f"{{{MODEL}}}", "--to", "torch"), warm=_export_once("torch")),
     Scenario(
         *("export --to onnx", command("export", f"{{{MODEL}}}", "--to", "onnx")),
-        stride=2,
         in_turn=True,
         warm=_export_once("onnx"),
     ),
