@@ -28,7 +28,7 @@ from spacenet.config.model import ModelConfig, PreprocessingConfig, Value
 from spacenet.config.settings import Settings, check_section, from_plain, to_plain
 from spacenet.data.checks import check_labels
 from spacenet.data.preprocessing import Array, Normalization
-from spacenet.errors import ModelFileError, SettingsError
+from spacenet.errors import ModelFileError, SettingsError, UnreadableModelError
 from spacenet.methods.base import NETWORK, PROGRESS
 from spacenet.model.model import Model, model_method
 from spacenet.nets import build_net
@@ -76,7 +76,7 @@ def load_model(path: Path) -> Model:
         content = _content(path)
         model = from_bytes(content)
     except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
+        raise type(error)(f"{path}: {error}") from error
     model.origin = real_path(path), _checksum_in(content)
     return model
 
@@ -145,9 +145,9 @@ def _content(path: Path) -> bytes:
                 raise ModelFileError("cut off, or not a model file")
             return start + text + file.read()
     except FileNotFoundError as error:
-        raise ModelFileError("no such file") from error
+        raise UnreadableModelError("no such file") from error
     except OSError as error:
-        raise ModelFileError(f"cannot be read ({error.strerror or error})") from error
+        raise UnreadableModelError(f"cannot be read ({error.strerror or error})") from error
     except (KeyError, TypeError, IndexError) as error:
         raise ModelFileError("damaged, or not a model file") from error
 
