@@ -60,6 +60,10 @@ class ModelFileError(SpacenetError):
     """A model file that is damaged, not of this kind, or of a newer version. Nothing of it was used."""
 
 
+class UnreadableModelError(ModelFileError, FileError):
+    """A model file that could not be read at that moment: there is none, or no permission, or the disk failed."""
+
+
 class SpaceFull(SpacenetError):
     """The network has no room for the next task. What was learned before is untouched.
 

@@ -1,1 +1,1 @@
-"""Long campaigns against faults, killed processes, slow clients and lost clusters; the suite runs a share of each."""
+"""Campaigns of faults, kills, concurrent writers, slow clients, lost clusters, whole lives; the suite runs a share."""

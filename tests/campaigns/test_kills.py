@@ -1,5 +1,5 @@
-"""A share of the campaign: every method is killed once. `tests/methods/test_resuming.py` stops each with both optimizers
-after chosen epochs."""
+"""A share of the campaign: every method is killed once. `tests/methods/test_resuming.py` stops each of them with both
+optimizers after chosen epochs."""
 
 import pytest
 

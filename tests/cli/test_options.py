@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from spacenet import registry
 from spacenet.api.settings import STREAM_SETTINGS
 from spacenet.cli.main import main
+from spacenet.cli.options import stream_first
 from spacenet.config.model import sort_into_sections
 from spacenet.config.presets import preset_config
 from spacenet.registry import DATASETS, METHODS
@@ -93,3 +95,17 @@ def test_a_run_is_resumed_where_the_environment_names_a_data_folder(
     assert main(["run", "split-digits", *QUICK, "--out", str(tmp_path / "run")]) == 0
     assert config(tmp_path / "run")["stream"]["data_dir"] == str(tmp_path)
     assert main(["run", "--resume", str(tmp_path / "run"), "--quiet", "--no-report"]) == 0
+
+
+def test_installed_packages_are_not_searched_for_every_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look into them takes milliseconds, and a command may have dozens of arguments."""
+    looks: list[str] = []
+
+    def look(group: str) -> list[Any]:
+        looks.append(group)
+        return []
+
+    monkeypatch.setattr(registry, "entry_points", look)
+    given = [*QUICK * 10, "--epochs", "1"]
+    assert stream_first([*given, "split-mnist"]) == ("split-mnist", ["split-mnist", *given])
+    assert len(looks) == 1

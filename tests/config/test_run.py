@@ -44,6 +44,8 @@ def test_later_layers_win() -> None:
         ({"stream": {"nam": "x"}}, r"\[stream\]: unknown setting 'nam'"),
         ({"seed": "one"}, "seed: 'one' is not an integer"),
         ({"seed": True}, "seed: True is not an integer"),
+        ({"training": {"epochs": 16**5000}}, r"\[training\]: epochs has a number with more than 300 digits"),
+        ({"method": 16**5000}, r"\[method\] must be a section with settings, not a value of the type int, too large"),
         ({"seed": -1}, r"seed: -1 is out of range \(0 or more\)"),
     ],
 )
@@ -89,4 +91,22 @@ def test_files_that_are_no_toml(tmp_path: Path) -> None:
         read_toml(tmp_path / "nothing.toml")
     (tmp_path / "bad.toml").write_text("a = = 1")
     with pytest.raises(SettingsError, match="not a TOML file"):
+        read_toml(tmp_path / "bad.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = " + "1" * 5000, "not a TOML file"),
+        ("a = " + "[" * 5000 + "]" * 5000, "not a TOML file"),
+        ("stream = 3", r"\[stream\] must be a section with settings, not 3"),
+        ("method = 'spacenet'", r"\[method\] must be a section"),
+        ("net = []", r"\[net\] must be a section"),
+        ("[stream]\nname = 3.5", r"\[stream\]: name must be text"),
+        ("[method]\nname = ['a']", r"\[method\]: name must be text"),
+    ],
+)
+def test_toml_files_that_are_no_settings(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text(text)
+    with pytest.raises(SettingsError, match=words):
         read_toml(tmp_path / "bad.toml")

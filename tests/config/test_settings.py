@@ -50,6 +50,9 @@ class More(Sample):
         ({"epochs": 2.5}, "epochs: 2.5 is not an integer"),
         ({"share": "0.5"}, "share: '0.5' is not a number"),
         ({"kind": "fats"}, "kind: unknown value 'fats', did you mean 'fast'? Choose from slow, fast."),
+        ({"mean": 1e39}, "mean: 1e+39 is out of range (a magnitude of at most 1e+15)"),
+        ({"epochs": 2**63}, "epochs: 9223372036854775808 is out of range (a magnitude of at most 9.22e+18)"),
+        ({"epochs": -(16**5000)}, "epochs: a value of the type int, too large to show, is out of range (1 or more)"),
         ({"kind": "fast", "epochs": 11}, "kind: fast goes with at most 10 epochs"),
     ],
 )
@@ -95,9 +98,14 @@ def test_one_number_stands_for_a_list_and_integers_for_floats() -> None:
         ({"epochs": "many"}, "[section]: wrong value type"),
         ({"epochs": 1.5}, "[section]: wrong value type"),
         ({"kind": "quick"}, "kind: unknown value 'quick'"),
+        ({"share": 10**400}, "[section]: share has a number with more than 300 digits"),
+        ({"mean": [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]}, "[section]: mean has more than 20 levels"),
+        ({"hidden": [1] * 10_001}, "[section]: hidden has more than 10,000 values"),
+        ({"hidden": "x" * 1000}, "[section]: wrong value type"),
     ],
 )
 def test_plain_values_that_do_not_belong_there(values: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError) as raised:
         from_plain(Sample, values, "[section]")
     assert str(raised.value).startswith(message)
+    assert len(str(raised.value)) < 400

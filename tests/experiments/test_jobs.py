@@ -1,14 +1,17 @@
 import dataclasses
+import errno
 import logging
+import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spacenet.config.engine import EngineConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import MissingExtraError, RunError, SettingsError, SpaceFull, SpacenetError
+from spacenet.errors import FileError, MissingExtraError, RunError, SettingsError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, RunStart
 from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import (
@@ -22,7 +25,7 @@ from spacenet.experiments.jobs import (
     execute_all,
     in_this_process,
 )
-from spacenet.experiments.run import CONFIG, LOG, STATE, Run, RunData
+from spacenet.experiments.run import CONFIG, LOG, METRICS, STATE, Run, RunData
 from spacenet.methods.naive import Naive
 from spacenet.registry import METHODS
 from tests.experiments.support import config, in_memory, outcome, seed_jobs
@@ -263,3 +266,21 @@ def test_a_finished_run_leaves_no_checkpoint_behind(tmp_path: Path) -> None:
     (tmp_path / "run" / "state.safetensors").write_bytes(b"left")
     assert execute(job).finished
     assert not (tmp_path / "run" / "state.safetensors").exists()
+
+
+def test_a_finished_run_that_cannot_be_read_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(config(tmp_path, "naive"), folder=tmp_path / "run")
+    assert execute(job).finished
+    plain = Path.read_text
+
+    def refused(path: Path, *args: Any, **options: Any) -> str:
+        if path.name == METRICS:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return plain(path, *args, **options)
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    error = execute(job).error
+    assert isinstance(error, FileError)
+    assert "metrics.json cannot be read (Permission denied)" in error.message

@@ -1,8 +1,11 @@
 import dataclasses
+import errno
 import json
+import os
 import pickle
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -219,3 +222,38 @@ def test_a_run_that_stops_between_evaluations_is_evaluated(tmp_path: Path) -> No
     matrix = raised.value.result.metrics["matrix"]
     assert len(matrix) == 2
     assert None not in matrix[-1]
+
+
+def test_a_model_that_cannot_be_read_now_is_not_taken_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report without the model would be a wrong one. Where there is no file there is no model."""
+    folder = whole_run(tmp_path, "spacenet")
+    plain = Path.open
+
+    def refused(path: Path, *args: Any, **options: Any) -> Any:
+        if path.name == MODEL:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return plain(path, *args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refused)
+        with pytest.raises(ModelFileError, match="cannot be read .Permission denied"):
+            load_run(folder)
+    assert load_run(folder).model is not None
+    (folder / MODEL).unlink()
+    assert load_run(folder).model is None
+
+
+def test_a_finished_run_does_not_fail_because_of_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Path.unlink
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.name == STATE:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        plain(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    folder = whole_run(tmp_path, "naive")
+    assert (folder / METRICS).is_file()
+    assert (folder / STATE).is_file()

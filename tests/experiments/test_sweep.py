@@ -6,12 +6,12 @@ import pytest
 
 from spacenet.config.engine import EngineConfig
 from spacenet.config.ranges import Choice, Uniform
-from spacenet.errors import RunError, SettingsError
+from spacenet.errors import DataError, FileError, RunError, SettingsError, SpacenetError, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, execute_all
 from spacenet.experiments.run import RunData, load_run
-from spacenet.experiments.sweep import Search, Sweep
+from spacenet.experiments.sweep import JOURNAL, Search, Sweep
 from spacenet.methods.naive import Naive
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of it may still change
@@ -142,3 +142,32 @@ def test_a_lost_cluster_ends_the_search_and_its_trials_are_continued(tmp_path: P
     whole = search(tmp_path / "whole")
     list(whole.run(5, 3, scored))
     assert again.trials() == whole.trials()
+
+
+@pytest.mark.parametrize("error", [FileError("no space left"), DataError("no such file"), UnreadableModelError("no")])
+def test_what_is_no_fault_of_the_settings_ends_the_search_and_trials_are_continued(
+    tmp_path: Path, error: SpacenetError
+) -> None:
+    def failing(jobs: Sequence[Job]) -> Iterator[Outcome]:
+        yield from (Outcome(job, error=error) for job in jobs)
+
+    with pytest.raises(type(error)):
+        list(search(tmp_path / "cut").run(3, 2, failing))
+    again, whole = search(tmp_path / "cut"), search(tmp_path / "whole")
+    for each in (again, whole):
+        list(each.run(3, 2, scored))
+    assert again.trials() == whole.trials()
+
+
+def test_wherever_a_journal_is_cut_off_the_search_ends_with_the_same_trials(tmp_path: Path) -> None:
+    whole = search(tmp_path / "whole")
+    list(whole.run(2, 1, scored))
+    content = (tmp_path / "whole" / JOURNAL).read_bytes()
+    ends = [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]
+    for number, cut in enumerate([*ends, *(end - 7 for end in ends)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / JOURNAL).write_bytes(content[:cut])
+        again = search(folder)
+        list(again.run(2, 1, scored))
+        assert again.trials() == whole.trials()

@@ -19,7 +19,11 @@ def forged(model: Model, change: Change) -> bytes:
     text, arrays = encode(model)
     facts, arrays = json.loads(text), {name: array.copy() for name, array in arrays.items()}
     change(facts, arrays)
-    text = json.dumps(facts)
+    return seal(json.dumps(facts), arrays)
+
+
+def seal(text: str, arrays: Arrays) -> bytes:
+    """A file with this header and these arrays, and with the checksum that belongs to them."""
     return bytes(save(arrays, {HEADER: f"{compute_checksum(text, arrays)} {text}"}))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spacenet.errors import ModelFileError
+from spacenet.errors import DataError, ModelFileError
 from spacenet.methods.shared.balance import Kind
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import from_bytes, to_bytes
@@ -40,3 +40,9 @@ def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_is_refused(change: Change, words: str) -> None:
     with pytest.raises(ModelFileError, match=f"the balance of tasks: {words}"):
         from_bytes(forged(model([0, 1], [2, 3], balance="logits"), change))
+
+
+def test_factors_that_do_not_fit_into_32_bits_are_an_error() -> None:
+    large = from_bytes(forged(model([0, 1], [2, 3], balance="logits"), put("extra/balance/std", ..., [1e-5, 3e38])))
+    with pytest.raises(DataError, match="no finite scores"):
+        large.predict(blobs([0, 1])[0])

@@ -103,6 +103,19 @@ def test_fit_forgets() -> None:
     assert classifier.n_features_in_ == 3
 
 
+def test_a_fit_that_fails_leaves_the_classifier_as_it_was() -> None:
+    x, y = blobs([0, 1])
+    classifier = SpaceNetClassifier(**SMALL)
+    with pytest.raises(ValueError, match="continuous"):
+        classifier.fit(x, y + 0.5)
+    assert not hasattr(classifier, "n_features_in_")
+    expected = classifier.fit(x, y).predict_proba(x)
+    with pytest.raises(ValueError, match="continuous"):
+        classifier.fit(x[:, :5], y + 0.5)
+    assert classifier.n_features_in_ == 8
+    assert (classifier.predict_proba(x) == expected).all()
+
+
 def test_images_take_a_convolutional_net() -> None:
     x, y = blobs([0, 1], 6, (3, 8, 8))
     pixels = np.clip(40 * x + 128, 0, 255).astype(np.uint8)

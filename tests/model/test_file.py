@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def _far_apart(facts: Facts, arrays: Arrays) -> None:
         arrays[f"links/{link}/value"] = np.ones(width, np.float32)
 
 
+def _nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
 CRAFTED: dict[str, tuple[Change, str]] = {
     "newer": (say("format", FORMAT + 1), "newer spacenet, in format 3"),
     "older": (say("format", FORMAT - 1), "older spacenet, in format 1"),
@@ -121,13 +129,37 @@ CRAFTED: dict[str, tuple[Change, str]] = {
     "unknown net": (say("config.net.name", "magic"), "magic"),
     "absurd width": (say("config.net.hidden", [10**15, 30]), "hidden: .* is out of range"),
     "other width": (say("config.net.hidden", [10**6, 30]), "hidden1 is missing or of the wrong size"),
-    "absurd depth": (say("config.net.hidden", [1] * 100_000), "more layers"),
+    "absurd depth": (say("config.net.hidden", [1] * 100_000), "more than 10,000 values"),
+    "more layers than arrays": (say("config.net.hidden", [1] * 5_000), "more layers"),
     "absurd residual net": (say("config.net", {"name": "wrn-999999994-1", "hidden": []}), "wrn"),
     "absurd input": (say("input_shape", [10**12]), "input shape"),
-    "negative input": (say("input_shape", [-8]), "input shape"),
+    "negative input": (say("input_shape", [-8]), "input_shape"),
     "no input": (say("input_shape", []), "input shape"),
     "negative seed": (say("config.seed", -1), "seed"),
     "scale": (say("scale", float("nan")), "scale"),
+    "scale of zero": (say("scale", 0.0), "scale: 0 would make all inputs equal"),
+    "absurd scale": (say("scale", 1e300), "scale: .* is out of range"),
+    "scale with many digits": (say("scale", 10**400), "scale has a number with more than 300 digits"),
+    "an input of true": (say("input_shape", [True]), "input_shape"),
+    "figures without end": (say("metrics", {"acc": 10**400}), "metrics has a number with more than 300 digits"),
+    "figures within figures": (say("metrics", {"acc": _nested(300)}), "metrics has more than 20 levels"),
+    "figures of another kind": (say("metrics", [1]), "metrics must be a section"),
+    "unknown layer to expand": (say("config.method.expand", "3:magic=4"), "unknown layer 'magic'"),
+    "absurd expansion": (say("config.method.expand", "3:hidden1=99999999999"), "adds more than 10,000,000 units"),
+    "tasks of another kind": (say("tasks", [{"a": 1}]), "tasks: not lists of classes"),
+    "labels of several types in a task": (say("tasks", [[0, 1], [2, "a"]]), "labels of several types"),
+    "a label that is no text": (say("tasks", [[0, 1], ["a", "\ud800"]]), "not text"),
+    "a label too long": (say("tasks", [[0, 1], ["a", "b" * 5000]]), "at most 1000"),
+    "a label too large": (say("tasks", [[0, 1], [2, 2**63]]), "too large"),
+    "an infinite label": (say("tasks", [[0, 1], [2.0, float("inf")]]), "not finite"),
+    "true for a width": (say("config.net.hidden", [30, True]), "hidden"),
+    "negative selection": (say("config.method.selected", [-1]), "selected"),
+    "NaN connections": (say("config.method.connections", [float("nan")]), "connections"),
+    "negative connections": (say("config.method.connections", [-1.0]), "connections"),
+    "true for a batch": (say("config.training.batch_size", True), "batch_size"),
+    "absurd learning rate": (say("config.training.learning_rate", 1e300), "learning_rate"),
+    "absurd threads": (say("config.training.threads", 65536), "threads"),
+    "unknown precision": (say("config.training.precision", "64"), "precision"),
     "no tasks": (say("tasks", []), "without classes"),
     "empty task": (say("tasks", [[0, 1, 2, 3], []]), "without classes"),
     "class twice": (say("tasks", [[0, 0], [2, 3]]), "twice"),

@@ -79,7 +79,7 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
     "absurd directions": (
         "inputs",
         say("config.method.directions", 10**15),
-        "variance is missing or of the wrong size",
+        "directions: .* is out of range",
     ),
     "no directions": ("inputs", say("config.method.directions", 0), "directions: 0"),
     "no shrinkage": ("inputs", say("config.method.shrinkage", 0.0), "shrinkage"),
@@ -96,6 +96,9 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
     "NaN weight": ("inputs", put(f"{STATISTICS}/weight", (0, 0), np.nan), "weight has values"),
     "more than all": ("inputs", put(f"{STATISTICS}/weight", (0, 0), 0.1), "weight has values"),
     "class of no weight": ("inputs", put(f"{STATISTICS}/weight", (0, 0), -np.inf), "weight has values"),
+    "hardly a weight": ("inputs", put(f"{STATISTICS}/weight", (0, 0), -1e30), "weight has values"),
+    "sharpness": ("inputs", say("config.method.sharpness", 1e300), "sharpness"),
+    "true for a weight": ("inputs", say("config.method.network_weight", True), "network_weight"),
     "negative variance": ("inputs", put(f"{STATISTICS}/variance", (0, 0, 0), -1e-3), "variance has values"),
     "negative rest": ("inputs", put(f"{STATISTICS}/rest", (0, 0), -1e-3), "rest has values"),
     "infinite direction": ("inputs", put(f"{STATISTICS}/direction", (0, 0, 0, 0), np.inf), "direction has values"),

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from spacenet.config.model import ModelConfig
-from spacenet.errors import DataError, SettingsError, SpaceFull
+from spacenet.errors import DataError, RunError, SettingsError, SpaceFull
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.space.allocation import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
+from tests.model.forging import forged, put
 from tests.model.support import SHAPE, blobs, model, model_config, new_model
 
 
@@ -115,6 +116,16 @@ def test_a_task_that_fails_leaves_the_model_as_it_was() -> None:
     assert to_bytes(learned) == before
 
 
+def test_a_task_of_values_that_ruin_the_network_is_not_learned() -> None:
+    """What it makes of the weights gives finite scores on its own samples, for which units are dead, and no others."""
+    learned = model()
+    x, y = blobs([4, 5])
+    before = to_bytes(learned)
+    with pytest.raises(RunError, match="training diverged"):
+        learned.learn(1e12 * x, y)
+    assert to_bytes(learned) == before
+
+
 def test_a_full_network_says_so_or_grows() -> None:
     full = {"selected": (15,), "reserved": (10,)}
     learned = model([0, 1], [2, 3], **full)
@@ -174,3 +185,9 @@ def test_rehearsal_that_draws_what_it_replays_learns_on_from_its_file() -> None:
     x = blobs(["a", "b", "c", "d"])[0]
     np.testing.assert_array_equal(again.predict_proba(x), first.predict_proba(x))
     assert len(first.method.memory) == 0
+
+
+def test_scores_that_are_not_numbers_are_an_error() -> None:
+    large = from_bytes(forged(model(), put("links/hidden1-hidden2/value", ..., 3e38)))
+    with pytest.raises(DataError, match="no finite scores for .* of 80 samples"):
+        large.predict(blobs([0, 1, 2, 3])[0])

@@ -1,5 +1,6 @@
 """Folders of dead processes are removed, those of living ones are not."""
 
+import errno
 import json
 import os
 import subprocess
@@ -77,3 +78,15 @@ def test_other_things_and_links_stay(tmp_path: Path) -> None:
     os.utime(target, (0, 0))
     remove_leftovers(tmp_path, PREFIX)
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_folder_that_cannot_say_whose_it_is_is_not_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, *args: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(Path, "open", refused)
+    with pytest.raises(OSError, match="No space left"):
+        PrivateFolder(tmp_path, PREFIX)
+    assert list(tmp_path.iterdir()) == []

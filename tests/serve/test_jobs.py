@@ -1,8 +1,10 @@
 """Learning while serving, in a real process; whatever happens to it, the last good model stays."""
 
+import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -200,3 +202,30 @@ def test_every_answer_comes_from_one_model(tmp_path: Path) -> None:
         thread.join()
     assert {answer["tasks"] for answer in answers} == {1, 2}
     assert all(answer == right[answer["tasks"]] for answer in answers)
+
+
+def test_data_that_cannot_be_read_is_no_fault_of_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_model(tmp_path / NAME, model([0, 1]))
+    assert worker.main([str(tmp_path / name) for name in (NAME, "data.npz", "new.safetensors")]) == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error == f"{tmp_path / 'data.npz'} cannot be read (No such file or directory)"
+
+
+def test_a_folder_that_cannot_be_flushed_does_not_part_the_service_from_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new model is in its place by then, so it must be the one that answers."""
+    save_model(tmp_path / NAME, model([0, 1]))
+    save_model(tmp_path / "new", model())
+    store, plain = Store(tmp_path / NAME), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    store.adopt(tmp_path / "new", store.signature())
+    assert store.current.model.tasks == load_model(tmp_path / NAME).tasks == [(0, 1), (2, 3)]

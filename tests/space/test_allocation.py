@@ -132,3 +132,12 @@ def test_how_many_tasks_fit_is_what_selection_allows() -> None:
     assert count == 4
     assert tasks_that_fit(ledger, case.budget()) == 0
     assert tasks_that_fit(ledger, replace(case.budget(), reserved={"hidden1": 0, "hidden2": 0})) is None
+
+
+def test_more_positions_than_memory_can_hold_are_an_error() -> None:
+    ledger = Ledger(build_mlp((2,), (60_000, 60_000)))
+    counts = {"input-hidden1": 4, "hidden1-hidden2": 4, "hidden2-output": 2}
+    budget = ResolvedBudget(dict.fromkeys(("hidden1", "hidden2"), 60_000), {"hidden1": 1, "hidden2": 1}, counts)
+    selection = select(ledger, budget, torch.tensor([0, 1]), rng())
+    with pytest.raises(SettingsError, match="60,000 units of hidden1 and 60,000 of hidden2 are too many"):
+        allocate(ledger, budget, selection, 0, rng())

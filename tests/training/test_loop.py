@@ -72,6 +72,16 @@ def test_divergence_is_an_error_for_people() -> None:
         learn(make(Naive), small_stream(), wild)
 
 
+def test_divergence_in_the_last_step_is_an_error_too() -> None:
+    """The loss of a single step is that before it, and finite."""
+    once = TrainingConfig(epochs=1, batch_size=1000, learning_rate=1000.0)
+    task = small_stream()[0]
+    task.train.x.mul_(1e15)
+    task.train.y.copy_(task.train.y.roll(10))  # so that not all are right by chance
+    with pytest.raises(RunError, match=r"training diverged: after task 1, scores .* smaller learning_rate"):
+        learn(make(Naive), [task], once)
+
+
 @pytest.mark.parametrize(
     "settings",
     [

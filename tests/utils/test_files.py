@@ -1,3 +1,5 @@
+import errno
+import logging
 import os
 import stat
 from pathlib import Path
@@ -99,3 +101,26 @@ def test_which_processes_are_there() -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert not is_alive(child)
+
+
+@pytest.mark.parametrize(("code", "warnings"), [(errno.EIO, 1), (errno.EINVAL, 0)])
+def test_a_folder_that_cannot_be_flushed_does_not_undo_what_is_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+    warnings: int,
+) -> None:
+    """The file is in its place by then: an error would say that the old one is still there."""
+    plain = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(logging.getLogger("spacenet"), "propagate", True)
+    save_bytes(tmp_path / "x", b"new")
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings

@@ -1,3 +1,4 @@
+import errno
 import os
 import signal
 import threading
@@ -94,3 +95,28 @@ def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="lock"), lock(tmp_path / "x"):
         pass
     assert victim.read_text() == "precious"
+
+
+def test_a_full_disk_has_room_for_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(descriptor: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    with lock(tmp_path / "x"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_cannot_be_removed_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was done under it is done, and others need not wait for this process to end."""
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", unlink)
+        with lock(tmp_path / "x"):
+            pass
+    with lock(tmp_path / "x", wait=False):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from spacenet.errors import RunError
+from spacenet.errors import FileError, RunError
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
 
@@ -32,3 +32,9 @@ def test_a_damaged_file_is_an_error_for_people(tmp_path: Path) -> None:
 def test_sections() -> None:
     tensors = in_section("one", {"a/b": torch.ones(1)}) | in_section("other", {"a": torch.zeros(1)})
     assert list(section(tensors, "one")) == ["a/b"]
+
+
+def test_a_file_that_cannot_be_read_now_is_not_called_damaged(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"x cannot be read") as raised:
+        load_tensors(tmp_path / "x")
+    assert "start again" not in str(raised.value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from spacenet.config.model import merge, settings_of, sort_into_sections
 from spacenet.config.presets import preset_config, preset_names
-from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.run import RunConfig, check_sections, read_toml
 from spacenet.config.settings import to_plain
 from spacenet.config.stream import StreamConfig
 from spacenet.data.stream import Stream
@@ -25,7 +25,11 @@ def read_settings(config: Settings) -> dict[str, Any]:
     """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run."""
     if isinstance(config, RunConfig):
         return config.to_plain()
-    return read_toml(Path(config)) if isinstance(config, (str, Path)) else dict(config or {})
+    if isinstance(config, (str, Path)):
+        return read_toml(Path(config))
+    values = dict(config or {})
+    check_sections(values)
+    return values
 
 
 def method_name(method: str | type[Method]) -> str:

@@ -45,8 +45,9 @@ def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
     After an option with several values it would be taken for one of them.
     """
+    names = set(STREAMS)  # each look into the registry reads what all installed packages offer
     for place, (before, argument) in enumerate(zip(["", *arguments], arguments, strict=False)):
-        if argument in STREAMS and not before.startswith("--"):
+        if argument in names and not before.startswith("--"):
             return argument, [argument, *arguments[:place], *arguments[place + 1 :]]
     return None, list(arguments)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from spacenet.config.settings import Settings, field_types, from_plain, to_plain
+from spacenet.config.settings import WIDE, Settings, check_section, field_types, from_plain, to_plain
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.registry import METHODS, unknown
@@ -29,7 +29,7 @@ class NetConfig(Settings):
 
     name: str = "mlp"
     """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), or a registered one."""
-    hidden: tuple[Annotated[int, Ge(1), Le(10_000_000)], ...] = ()
+    hidden: tuple[Annotated[int, Ge(1), Le(WIDE)], ...] = ()
     """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
     init: Literal["module", "glorot"] = "module"
     """Initial weights of new connections, where the network is a module of your own: distributed as the module's are,
@@ -80,8 +80,7 @@ class ModelConfig(Settings):
         """The configuration that nested mappings describe, as TOML, JSON and presets hold them."""
         sections = dict(values)
         method, seed = sections.pop("method", {}), sections.pop("seed", 0)
-        if not isinstance(method, Mapping):
-            raise SettingsError(f"[method] must be a section with settings, not {method!r}")
+        check_section("[method]", method)
         name = method.get("name", cls.method)
         if not isinstance(name, str):
             raise SettingsError("[method]: name must be text")

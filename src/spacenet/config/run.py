@@ -8,8 +8,8 @@ from typing import Any
 
 import tomli_w
 
-from spacenet.config.model import ModelConfig
-from spacenet.config.settings import Settings, from_plain, to_plain
+from spacenet.config.model import SECTIONS, ModelConfig
+from spacenet.config.settings import Settings, check_section, from_plain, to_plain
 from spacenet.config.stream import StreamConfig
 from spacenet.errors import SettingsError
 
@@ -44,8 +44,19 @@ class RunConfig(Settings):
 def read_toml(path: Path) -> dict[str, Any]:
     """The mappings of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also a number with too many digits
         raise SettingsError(f"{path} is not a TOML file: {error}") from error
+    check_sections(values)
+    return values
+
+
+def check_sections(values: Mapping[str, Any]) -> None:
+    """Raise `SettingsError` unless sections are mappings, and what they name is named by a text."""
+    for section in ("stream", *SECTIONS, "method", "methods"):
+        held = values.get(section, {})
+        check_section(f"[{section}]", held)
+        if not isinstance(held.get("name", ""), str):
+            raise SettingsError(f"[{section}]: name must be text")

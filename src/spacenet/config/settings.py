@@ -14,7 +14,7 @@ import math
 import operator
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,17 @@ from spacenet.registry import unknown
 T = TypeVar("T")
 HOLDS: dict[type, Any] = {Ge: operator.ge, Gt: operator.gt, Le: operator.le, Lt: operator.lt}
 WORDS: dict[type, str] = {Ge: "{} or more", Gt: "more than {}", Le: "at most {}", Lt: "less than {}"}
+MOST_WHOLE, MOST_NUMBER = 2**63 - 1, 1e15
+"""The magnitude that integers and other numbers may have whatever is declared: TOML and torch take no larger integers,
+and squares of larger numbers, added up, would not fit into 32 bits."""
+MOST_DIGITS, MOST_LEVELS, MOST_ITEMS = 300, 20, 10_000
+"""Of a number, of lists and sections within each other, and of values in one setting, in what a file holds. Beyond that
+Python's own conversions and recursions fail, or reading takes seconds."""
+LARGEST = 10**MOST_DIGITS
+WIDE = 10_000_000
+"""The bound for units of a layer."""
+SHOWN = 300
+"""Characters of a value that a message shows."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +60,33 @@ def check(settings: Any) -> None:
         _check_value(name, hint, getattr(settings, name))
 
 
-def _check_value(name: str, hint: Any, value: Any) -> None:
+def _check_value(name: str, hint: Any, value: Any, bounded: bool = False) -> None:
     origin, members = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        _check_value(name, members[0], value)
+        _check_value(name, members[0], value, bounded=True)
         _check_bounds(name, hint, value)
+        _check_magnitude(name, members[0], value)
     elif is_union(hint):
         kinds = [member for member in members if member is not types.NoneType]
         if value is not None:
             _check_value(name, next((kind for kind in kinds if _accepts(kind, value)), kinds[0]), value)
     elif origin is Literal:
         if value not in members:
-            raise unknown("value", str(value), list(map(str, members)), setting=name)
+            text = value if isinstance(value, str) else show(value)
+            raise unknown("value", text, list(map(str, members)), setting=name)
     elif origin is tuple and isinstance(value, tuple):
         for each in value:
             _check_value(name, members[0], each)
     elif isinstance(value, float) and not math.isfinite(value):
         raise SettingsError(f"{value} is not a finite number", setting=name)
+    elif not bounded:  # else a bound that is declared comes first
+        _check_magnitude(name, hint, value)
+
+
+def _check_magnitude(name: str, hint: Any, value: Any) -> None:
+    most = MOST_WHOLE if hint is int else MOST_NUMBER
+    if isinstance(value, (int, float)) and abs(value) > most:
+        raise SettingsError(f"{show(value)} is out of range (a magnitude of at most {most:.3g})", setting=name)
 
 
 def is_union(hint: Any) -> bool:
@@ -88,9 +109,9 @@ def _check_bounds(name: str, hint: Any, value: Any) -> None:
         return
     kind, word = (int, "an integer") if hint.__origin__ is int else ((int, float), "a number")
     if isinstance(value, bool) or not isinstance(value, kind):
-        raise SettingsError(f"{value!r} is not {word}", setting=name)
+        raise SettingsError(f"{show(value)} is not {word}", setting=name)
     if not all(HOLDS[kind](value, limit) for kind, limit in bounds):
-        raise SettingsError(f"{value} is out of range ({describe_bounds(hint)})", setting=name)
+        raise SettingsError(f"{show(value)} is out of range ({describe_bounds(hint)})", setting=name)
 
 
 def _bounds(hint: Any) -> list[tuple[type, Any]]:
@@ -143,18 +164,52 @@ def to_plain(value: Any) -> Any:
 
 def from_plain(kind: type[T], values: Mapping[str, Any], where: str = "settings") -> T:
     """The settings that a mapping describes. A name or a type that does not belong there is an error."""
-    if not isinstance(values, Mapping):
-        raise SettingsError(f"{where} must be a section with settings, not {values!r}")
+    check_section(where, values)
     known = field_types(kind)
-    for name in values:
+    for name, value in values.items():
         if name not in known:
             raise SettingsError(f"{where}: {unknown('setting', name, list(known))}")
+        check_plain(f"{where}: {name}", [value])
+        if known[name] is not Any and isinstance(value, (list, tuple, Mapping)) and len(value) > MOST_ITEMS:
+            raise SettingsError(f"{where}: {name} has more than {MOST_ITEMS:,} values")
         if typing.get_origin(known[name]) is Literal:
             _check_value(name, known[name], values[name])
     try:
         return dacite.from_dict(kind, values, _STRICT)
     except (dacite.DaciteError, TypeError) as error:
-        raise SettingsError(f"{where}: {error}") from error
+        raise SettingsError(f"{where}: {_shorten(str(error))}") from error
+
+
+def check_section(where: str, values: Any) -> None:
+    """Raise `SettingsError` unless this is a mapping."""
+    if not isinstance(values, Mapping):
+        raise SettingsError(f"{where} must be a section with settings, not {show(values)}")
+
+
+def check_plain(where: str, values: Iterable[Any], levels: int = MOST_LEVELS) -> None:
+    """Raise `SettingsError` for numbers and nested values that are too large for any setting."""
+    if not levels:
+        raise SettingsError(f"{where} has more than {MOST_LEVELS} levels")
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            check_plain(where, value, levels - 1)
+        elif isinstance(value, Mapping):
+            check_plain(where, value.values(), levels - 1)
+        elif isinstance(value, int) and not -LARGEST < value < LARGEST:
+            raise SettingsError(f"{where} has a number with more than {MOST_DIGITS} digits")
+
+
+def show(value: Any) -> str:
+    """A value in a message: shortened if it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # too many digits, or too many levels
+        return f"a value of the type {type(value).__name__}, too large to show,"
+    return _shorten(text)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def _number(value: Any) -> Any:

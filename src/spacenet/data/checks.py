@@ -24,13 +24,15 @@ PIXEL_SCALE = 1 / 255
 def check_samples(x: "Array", where: str) -> "Array":
     """The samples in a type that torch takes. Raises `DataError` unless all values are numbers to compute with."""
     check_numbers(where, x.dtype)
+    if not x.ndim:
+        raise DataError(f"{where} is a single number; give samples in rows, (n, …)")
     x = to_native(x)
     bad = find_nonfinite(x)
     if len(bad):
         count = f"{len(bad)} of its {len(x)} samples, the first in row {bad[0]}"
         raise DataError(f"{where} has NaN or infinite values in {count}; remove or replace them")
     if x.size and x.dtype.itemsize > 1:
-        rows = x.reshape(len(x), -1) if x.ndim else x.reshape(1, 1)
+        rows = x.reshape(len(x), -1)
         largest = np.maximum(rows.max(axis=1).astype(np.float64), -rows.min(axis=1).astype(np.float64))
         row = int(largest.argmax())
         if largest[row] > MAX_MAGNITUDE:
@@ -121,7 +123,7 @@ def _check_texts(y: "Array", where: str) -> None:
     if y.dtype.itemsize > 4 * MAX_LABEL or y.nbytes > MAX_LABELS_BYTES:
         longest = y.dtype.itemsize // 4
         raise DataError(f"{where} has labels of up to {longest} characters; at most {MAX_LABEL} are possible")
-    codes = y.view(np.uint32).reshape(len(y), -1)
+    codes = y.view(np.uint32).reshape(len(y), y.dtype.itemsize // 4)  # not -1: there may be none
     bad = ((codes >= 0xD800) & (codes <= 0xDFFF)) | (codes > 0x10FFFF)
     # Zeros fill up shorter texts, so one that comes before another character is part of the label.
     bad[:, :-1] |= (codes[:, :-1] == 0) & (codes[:, 1:] != 0)

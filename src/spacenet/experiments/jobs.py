@@ -19,7 +19,17 @@ from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
 from spacenet.experiments.clusters import WorkersDied, still_wanted
 from spacenet.experiments.engines import launch, run_parallel
-from spacenet.experiments.run import CONFIG, LOG, STATE, Run, RunData, check_labels, load_config, load_metrics, load_run
+from spacenet.experiments.run import (
+    CONFIG,
+    LOG,
+    Run,
+    RunData,
+    check_labels,
+    load_config,
+    load_metrics,
+    load_run,
+    remove_state,
+)
 from spacenet.registry import register_entries, registered_entries
 from spacenet.training.hardware import Hardware, find_hardware
 
@@ -199,7 +209,7 @@ def _finished(job: Job) -> Outcome | None:
     metrics = load_metrics(job.folder) if job.folder is not None else None
     if metrics is None or job.folder is None:
         return None
-    (job.folder / STATE).unlink(missing_ok=True)  # left where a run was killed right at its end
+    remove_state(job.folder)  # left where a run was killed right at its end
     stopped = metrics["stopped"]
     return Outcome(job, load_run(job.folder), SpaceFull(stopped, layer="") if stopped else None)
 

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from spacenet.config.run import RunConfig, read_toml
 from spacenet.data.augmentation import check_images
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
-from spacenet.errors import ModelFileError, RunError, SpaceFull
+from spacenet.errors import ModelFileError, RunError, SpaceFull, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
 from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies
@@ -32,7 +33,7 @@ from spacenet.model.model import Model
 from spacenet.nets import build_net, resolve_net
 from spacenet.training.hardware import Hardware, find_hardware
 from spacenet.training.loop import Epoch, Position, learn_task
-from spacenet.utils.files import make_folder, save_text
+from spacenet.utils.files import make_folder, report_os_errors, save_text
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
@@ -89,7 +90,14 @@ def load_config(folder: Path) -> RunConfig:
 def load_metrics(folder: Path) -> dict[str, Any] | None:
     """The metrics of a finished run; None if it is not finished."""
     path = folder / METRICS
-    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    with report_os_errors(path, "read"):
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+
+
+def remove_state(folder: Path) -> None:
+    """Remove what a run needed to be resumed. The run is finished: it does not fail because of a file too many."""
+    with suppress(OSError):
+        (folder / STATE).unlink(missing_ok=True)
 
 
 def load_run(folder: Path) -> RunData:
@@ -101,11 +109,19 @@ def load_run(folder: Path) -> RunData:
             cli=f"Continue it with: spacenet run --resume {folder}",
             python=f"Continue it with spacenet.run(…, out={str(folder)!r}).",
         )
+    return RunData(config, metrics, Analysis.load(folder), _load_model(folder / MODEL), folder)
+
+
+def _load_model(path: Path) -> Model | None:
+    """The model of a run, if it has one; not every method leaves one, and the file may have been removed."""
+    if not path.is_file():
+        return None
     try:
-        model = load_model(folder / MODEL)
+        return load_model(path)
+    except UnreadableModelError:  # it is there: a report without it would be wrong
+        raise
     except ModelFileError:
-        model = None
-    return RunData(config, metrics, Analysis.load(folder), model, folder)
+        return None
 
 
 class Run:
@@ -262,7 +278,7 @@ class Run:
                 save_model(self.folder / MODEL, model)
             self.analysis.save(self.folder)
             save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
-            (self.folder / STATE).unlink(missing_ok=True)
+            remove_state(self.folder)
         self._call(lambda callback: callback.on_run_end(metrics))
         return data
 

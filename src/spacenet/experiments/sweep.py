@@ -15,9 +15,10 @@ from spacenet.config.presets import preset_config
 from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import RunError, SettingsError
+from spacenet.errors import DataError, FileError, RunError, SettingsError
 from spacenet.experiments.clusters import ClusterLost
 from spacenet.experiments.jobs import Job, Outcome, differing_settings
+from spacenet.experiments.journal import Journal
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import make_folder
@@ -77,8 +78,7 @@ class Sweep:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         if self.folder is not None:
             make_folder(self.folder)
-            journal = require_extra("sweep", "sweep", "optuna.storages.journal")
-            storage = optuna.storages.JournalStorage(journal.JournalFileBackend(str(self.folder / JOURNAL)))
+            storage = optuna.storages.JournalStorage(Journal(self.folder / JOURNAL))
         study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)
         old, settings = study.user_attrs, self.config({}).to_plain()
         about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
@@ -127,11 +127,11 @@ class Sweep:
 
     def _propose(self, number: int) -> Trial:
         """Random search draws a trial's values from the seed and the trial's number alone, wherever it is computed."""
-        samplers = self._optuna.samplers
-        seed = 1_000_003 * self.seed + number
-        random = self.search == "random"
-        self._study.sampler = samplers.RandomSampler(seed) if random else samplers.TPESampler(seed=seed)
-        trial = self._study.ask()
+        optuna, seed = self._optuna, 1_000_003 * self.seed + number
+        kind = optuna.samplers.RandomSampler if self.search == "random" else optuna.samplers.TPESampler
+        drawn = optuna.create_study(sampler=kind(seed=seed), direction="maximize")
+        drawn.add_trials(self._study.trials)
+        trial = drawn.ask()
         for key, range_ in self.search_space.items():
             if isinstance(range_, Choice):  # by position: values may be lists, which a journal does not take
                 trial.suggest_int(key, 0, len(range_.values) - 1)
@@ -139,6 +139,9 @@ class Sweep:
                 trial.suggest_int(key, int(range_.low), int(range_.high), log=range_.log)
             else:
                 trial.suggest_float(key, range_.low, range_.high, log=range_.log)
+        # Drawn in memory and written in one step: a trial in the journal has all its values.
+        states, held = optuna.trial.TrialState, {"params": trial.params, "distributions": trial.distributions}
+        self._study.add_trial(optuna.trial.create_trial(state=states.RUNNING, **held))
         return self._trial(trial)
 
     def _execute(
@@ -155,7 +158,7 @@ class Sweep:
         numbered = {trial.number: trial for trial in trials}
         scores: dict[int, list[float | None]] = {}
         for outcome in execute(jobs):
-            if isinstance(outcome.error, ClusterLost):
+            if isinstance(outcome.error, ClusterLost | FileError | DataError):
                 raise outcome.error  # no fault of the settings: the trial stays open and is continued
             number = outcome.job.tag
             found = outcome.data.metrics["acc"] if outcome.finished and outcome.data is not None else None

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Annotated
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -31,7 +31,7 @@ class DENSettings(MethodSettings):
     """Penalty on the squared distance from the old weights during retraining after units were split (λ)."""
     expand_above: Annotated[float, Ge(0)] = 0.01
     """Loss on the task's training data above which units are added (the paper's τ)."""
-    expand_by: Annotated[int, Ge(0), Uniform(1, 40, integer=True)] = 10
+    expand_by: Annotated[int, Ge(0), Le(1_000_000), Uniform(1, 40, integer=True)] = 10
     """Units that are added to each layer then (the paper's k)."""
     split_above: Annotated[float, Ge(0), Uniform(0.01, 2.0, log=True)] = 0.15
     """Distance of a unit's incoming weights from their old values above which it is split (the paper's σ)."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,9 +21,9 @@ TEMPERATURE = 2.0
 class DGRSettings(MethodSettings):
     """The generator, and how its samples are labeled."""
 
-    generator_hidden: tuple[Annotated[int, Ge(1)], ...] = (400, 400)
+    generator_hidden: tuple[Annotated[int, Ge(1), Le(1_000_000)], ...] = (400, 400)
     """Units in each hidden layer of the generator's encoder; its decoder has them in reverse."""
-    latent: Annotated[int, Ge(1), Uniform(10, 100, integer=True)] = 20
+    latent: Annotated[int, Ge(1), Le(1_000_000), Uniform(10, 100, integer=True)] = 20
     """Size of the code that the generator produces a sample from. The published 100 takes far longer to train."""
     soft_labels: bool = False
     """Label generated samples with the old classifier's probabilities instead of its decision."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 from torch import Tensor
 
 from spacenet.errors import SpaceFull
@@ -21,7 +21,7 @@ class PackNetSettings(MethodSettings):
 
     prune: Annotated[float, Gt(0), Lt(1), Uniform(0.4, 0.9)] = 0.75
     """Fraction of a task's weights that is pruned in every layer: those of the smallest magnitude."""
-    retrain_epochs: Annotated[float, Ge(0), Uniform(0.25, 1.0)] = 0.5
+    retrain_epochs: Annotated[float, Ge(0), Le(100), Uniform(0.25, 1.0)] = 0.5
     """Epochs of retraining after pruning, as a fraction of the planned epochs."""
 
 

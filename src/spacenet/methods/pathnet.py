@@ -19,11 +19,11 @@ class PathNetSettings(MethodSettings):
 
     modules: Annotated[int, Ge(1), Le(255)] = 10
     """Modules that the units of a layer are divided into."""
-    active: Annotated[int, Ge(1), Uniform(2, 6, integer=True)] = 3
+    active: Annotated[int, Ge(1), Le(255), Uniform(2, 6, integer=True)] = 3
     """Largest number of modules of each layer in a path."""
-    population: Annotated[int, Ge(2), Choice((4, 8, 16))] = 8
+    population: Annotated[int, Ge(2), Le(1000), Choice((4, 8, 16))] = 8
     """Paths that evolve. In every epoch, each is trained on its share of the batches; then pairs are compared."""
-    refine_epochs: Annotated[float, Ge(0)] = 0.25
+    refine_epochs: Annotated[float, Ge(0), Le(100)] = 0.25
     """Epochs after that in which the fittest path is trained alone, as a fraction of the planned epochs."""
 
     def validate(self) -> None:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
 from spacenet.errors import SettingsError
@@ -33,9 +33,9 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     representation: Representation = "auto"
     """What class statistics are computed on: the inputs, the edges of images, or features, those of the network after
     its first task; auto is features for convolutional networks, edges for other images, otherwise inputs."""
-    sharpness: Annotated[float, Gt(0)] = 0.15
+    sharpness: Annotated[float, Gt(0), Le(1e6)] = 0.15
     """Factor of the log-densities, because features are less independent than the Gaussians assume."""
-    network_weight: Annotated[float, Ge(0)] = 0.25
+    network_weight: Annotated[float, Ge(0), Le(1e6)] = 0.25
     """Factor of the network's scores, which are added to the densities within a task."""
 
     def validate(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from annotated_types import Ge
+from annotated_types import Ge, Le
 from torch import Tensor
 
 from spacenet.methods.base import Samples, Task, kept
@@ -25,9 +25,9 @@ class RehearsalSettings(AdaptiveSettings):
     replay: Literal["samples", "statistics"] = "samples"
     """What is replayed of old tasks: all their samples, or new ones drawn from statistics of each class, so that no
     samples are kept."""
-    replay_components: Annotated[int, Ge(1)] = 10
+    replay_components: Annotated[int, Ge(1), Le(1000)] = 10
     """Gaussians per class."""
-    replay_directions: Annotated[int, Ge(1)] = 20
+    replay_directions: Annotated[int, Ge(1), Le(10_000)] = 20
     """Directions per Gaussian in which its variance is kept."""
 
 

@@ -62,6 +62,14 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self._learn(X, y, anew=not hasattr(self, "model_"))
 
     def _learn(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
+        before = dict(self.__dict__)
+        try:
+            return self._learn_task(X, y, anew=anew)
+        except BaseException:
+            self.__dict__ = before  # validate_data has noted the features of what was not learned
+            raise
+
+    def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
         x, labels = validate_data(self, X, y, reset=anew, allow_nd=True, dtype="numeric")
         check_classification_targets(labels)
         model = self._new_model(x) if anew else self.model_

@@ -96,9 +96,14 @@ class Model:
         return [classes[number] for number in self.predict_proba(x).argmax(1)]
 
     def scores(self, x: Array) -> Tensor:
-        """One score for each output."""
+        """One score for each output. Raises `DataError` where the numbers in between are too large for 32 bits."""
         x = self.check_inputs(x)
-        return self.method.predict_all(self.fitted_normalization(x))
+        found = self.method.predict_all(self.fitted_normalization(x))
+        bad = (~found.isfinite()).any(1).nonzero().flatten()
+        if len(bad):
+            count = f"{len(bad)} of {len(x)} samples, the first in row {bad[0]}"
+            raise DataError(f"the model has no finite scores for {count}: its weights or these values are too large")
+        return found
 
     def predict_proba(self, x: Array) -> Array:
         """One probability for each class, (n, classes), in 64 bits: rounding must not make two of them equal."""

@@ -8,6 +8,7 @@ import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 from spacenet.utils.lock import try_lock
 
@@ -23,15 +24,22 @@ class PrivateFolder:
     def __init__(self, parent: Path, prefix: str) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
         owner = {"pid": os.getpid(), "started": start_of(os.getpid())}
-        self._file = (self.path / OWNER).open("x", encoding="utf-8")
-        with suppress(OSError):  # process ids mean nothing to another container, a lock does
-            try_lock(self._file.fileno())
-        self._file.write(json.dumps(owner))
-        self._file.flush()
+        self._file: TextIO | None = None
+        try:
+            self._file = (self.path / OWNER).open("x", encoding="utf-8")
+            with suppress(OSError):  # process ids mean nothing to another container, a lock does
+                try_lock(self._file.fileno())
+            self._file.write(json.dumps(owner))
+            self._file.flush()
+        except OSError:
+            self.remove()
+            raise
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-        self._file.close()
+        if self._file is not None:
+            with suppress(OSError):  # a full disk: what could not be written is of no use any more
+                self._file.close()
 
 
 def remove_leftovers(parent: Path, prefix: str) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from spacenet.errors import SpacenetError
 from spacenet.model.file import load_model, save_model
 from spacenet.training.loop import Epoch
+from spacenet.utils.files import report_os_errors
 
 
 def learn(model_file: Path, data: Path, new: Path) -> None:
@@ -26,8 +27,9 @@ def learn(model_file: Path, data: Path, new: Path) -> None:
 
     model = load_model(model_file)
     config = model.config
-    with np.load(data, allow_pickle=False) as arrays:  # one thread: the others are for predictions
-        model.learn(arrays["x"], arrays["y"], config=config.replace(threads=1), on_epoch=report)
+    with report_os_errors(data, "read"), np.load(data, allow_pickle=False) as arrays:
+        x, y = arrays["x"], arrays["y"]
+    model.learn(x, y, config=config.replace(threads=1), on_epoch=report)  # the other threads are for predictions
     model.config = config
     save_model(new, model)
 

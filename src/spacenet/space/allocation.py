@@ -12,6 +12,8 @@ from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.pack import Units, inside
 from spacenet.space.rewiring import rank
 
+MOST_POSITIONS = 2**31
+"""Between the units that a task selects in two layers: a random number is drawn for each."""
 LIMIT = 100  # where tasks reserve nothing, any number fits: a forecast goes no further
 
 
@@ -77,6 +79,9 @@ def allocate(
     new = {}
     for link in ledger.blueprint.links:
         targets, sources = selection[link.target], selection[link.source]
+        if len(targets) * len(sources) > MOST_POSITIONS:
+            what = f"{len(sources):,} units of {link.source} and {len(targets):,} of {link.target}"
+            raise SettingsError(f"{what} are too many to lay connections among; select fewer", setting="selected")
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
         left, dead = int((~taken).sum()), ledger.dead(link, targets)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from spacenet.config.training import TrainingConfig
 from spacenet.data.augmentation import CropAndFlip
+from spacenet.data.checks import MAX_MAGNITUDE
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError
 from spacenet.methods.base import Method
@@ -16,6 +17,9 @@ from spacenet.training.hardware import Hardware
 from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.optimizers import SGD, Adam, Optimizer
 from spacenet.utils.seeding import generator
+
+CHECKED = 32
+"""Samples whose scores are looked at when a task is learned."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,7 @@ def learn_task(
         hardware.average(method.statistics())
         loss, accuracy = step.summarize()
         if not math.isfinite(loss):
-            message = f"training diverged: the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}."
-            cli, python = (f"A smaller {name} usually helps." for name in ("--learning-rate", "learning_rate"))
-            raise RunError(message, cli=cli, python=python)
+            raise _diverged(f"the loss of task {task.index + 1}, epoch {epoch + 1} is {loss}")
         method.end_epoch(epoch, optimizer, last=epoch == epochs - 1)
         if {id(p) for p in method.parameters()} != {id(p) for p in optimizer.parameters}:
             optimizer = make_optimizer(method, settings)
@@ -94,6 +96,29 @@ def learn_task(
             step.update_statistics(rows)
         hardware.average(method.statistics())
     method.end_task(task)
+    _check_scores(method, task)
+
+
+def _check_scores(method: Method, task: Task) -> None:
+    """Raise `RunError` if a task has left weights to compute nothing with. The loss is measured before each step, so
+    what the last one has done shows only here.
+
+    The task's largest samples must have finite scores, and samples like those of the first task, whose values are
+    around 1, must not have huge ones: what is learned from very large values may make units dead for them alone.
+    """
+    x = task.train.x
+    low, high = x.flatten(1).aminmax(dim=1)
+    largest = x[torch.maximum(high, -low).topk(min(CHECKED, len(x))).indices]
+    usual = torch.randn(CHECKED, *x.shape[1:], generator=torch.Generator().manual_seed(0))
+    for samples, most in ((largest, math.inf), (usual, MAX_MAGNITUDE)):
+        best = method.predict_all(samples).amax(1)
+        if not bool((best.abs() < most).all()):  # not for NaN either
+            raise _diverged(f"after task {task.index + 1}, scores of up to {float(best.abs().max()):.1e} are found")
+
+
+def _diverged(reason: str) -> RunError:
+    cli, python = (f"A smaller {name} usually helps." for name in ("--learning-rate", "learning_rate"))
+    return RunError(f"training diverged: {reason}.", cli=cli, python=python)
 
 
 def training_data(

@@ -5,6 +5,8 @@ the disk, renamed, and the folder is flushed too. A process that is killed leave
 one that writes there removes.
 """
 
+import errno
+import logging
 import os
 import re
 import secrets
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from spacenet.errors import FileError
 
+log = logging.getLogger("spacenet")
 NAME_LENGTH = 100
 """Characters of a file's name that the name of its successor has, which is longer and may not have more than 255."""
 
@@ -26,7 +29,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
     The new file has the permissions of the old one. Links are not followed: one in the place of `path` is replaced
     (`real_path` gives what it leads to).
-    Errors of the file system become a `FileError`.
+    Errors of the file system become a `FileError`: nothing was replaced. If only the folder cannot be flushed once the
+    file is in its place, that is a warning.
     """
     with report_os_errors(path, "written"):
         _remove_leftovers(path)
@@ -45,7 +49,12 @@ def atomic_write(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 beside.unlink()
             raise
-        flush(path.parent)
+        try:
+            flush(path.parent)
+        except OSError as error:  # too late to keep the old file
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # those of file systems that cannot do that at all
+                reason = error.strerror or error
+                log.warning("%s is written, but would perhaps not outlast a power cut now (%s)", path, reason)
 
 
 def real_path(path: Path) -> Path:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,8 @@ def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     finally:
         del _held[path]
         # Removed while it is locked: a process that has opened it meanwhile notices that it is no longer at its place.
-        place.unlink(missing_ok=True)
+        with suppress(OSError):  # one that stays is harmless, and what was done under the lock is done
+            place.unlink(missing_ok=True)
         os.close(descriptor)
 
 
@@ -104,10 +105,12 @@ def _is_at(descriptor: int, place: Path) -> bool:
 
 
 def _write_owner(descriptor: int) -> None:
+    """Say whose lock it is, for the messages of others; a lock on a full disk is one too."""
     command = " ".join([Path(sys.argv[0] or "python").name, *sys.argv[1:3]])
     facts = {"process": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%H:%M:%S")}
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, json.dumps({**facts, "command": command[:200]}).encode())
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, json.dumps({**facts, "command": command[:200]}).encode())
 
 
 def _read_owner(descriptor: int) -> "Owner | str":

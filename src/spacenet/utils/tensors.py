@@ -11,7 +11,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from spacenet.errors import RunError
-from spacenet.utils.files import save_bytes
+from spacenet.utils.files import report_os_errors, save_bytes
 
 HEADER = "spacenet"
 
@@ -59,9 +59,10 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, 
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_tensors` wrote. Raises `RunError` for a damaged file, `FileError` if it cannot be read now."""
     try:
-        with safe_open(path, framework="pt") as file:
+        with report_os_errors(path, "read"), safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[HEADER])
             return {name: file.get_tensor(name) for name in file.keys()}, facts
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (SafetensorError, KeyError, ValueError) as error:
         raise RunError(f"{path} cannot be read ({error}); the run has to start again") from error

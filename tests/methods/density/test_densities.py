@@ -1,7 +1,11 @@
 """The classes seen so far."""
 
+import math
+
+import pytest
 import torch
 
+from spacenet.errors import RunError
 from spacenet.methods.density.densities import Densities, scores
 from tests.methods.density.support import SHRINKAGE, rng, some
 
@@ -49,3 +53,12 @@ def test_truncated_densities_score_with_the_first_directions_and_leave_the_other
     torch.testing.assert_close(means_only.diff(), away.diff(), rtol=1e-3, atol=1e-3)
     assert (known.truncate(2).directions, known.directions) == (2, 6)
     assert torch.equal(scores(known.compute_params(), h), before)
+
+
+@pytest.mark.parametrize("value", [1e20, math.inf, math.nan])
+def test_features_that_cannot_be_computed_with_are_an_error(value: float) -> None:
+    known, y = Densities(2, 3, 0.5, whiten=False), torch.arange(80) % 2
+    known.add(some(80), y, range(2), rng())
+    with pytest.raises(RunError, match="statistics of a class cannot be computed"):
+        known.add(some(80) * value, y + 2, range(2, 4), rng())
+    assert len(known) == 2

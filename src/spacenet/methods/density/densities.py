@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Generator, Tensor
 
+from spacenet.errors import RunError
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
 
 SCALE = "the features' scale"
+MOST = 1e15
+"""The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
@@ -101,7 +104,10 @@ class Densities:
         """Add a task's classes, given features (n, d) and labels y of its samples. The first task sets the scale."""
         if self.scaling is None:
             self.scaling = Scaling.fit(h, y, whiten=self.whiten)
-        own = (self.scaling.scale(h[y == number]) for number in classes)
+        own = [self.scaling.scale(h[y == number]) for number in classes]
+        largest = max(float(z.abs().amax()) for z in own)
+        if not largest <= MOST:  # false for NaN too
+            raise RunError(f"the statistics of a class cannot be computed: a feature has the magnitude {largest:.3g}")
         new = [ClassStatistics.fit(z, self.components, self.directions, rng) for z in own]
         self.classes = ClassStatistics.concat(self.classes, new)
 

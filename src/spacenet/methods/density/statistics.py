@@ -16,6 +16,8 @@ OVERSAMPLING, ROUNDS = 8, 2
 CLUSTER_ROUNDS, CLUSTER_SAMPLES = 10, 1000
 """Iterations of k-means, and from how many samples centers are computed at most; the others join the nearest one."""
 TINY = 1e-12
+LEAST_WEIGHT = -64 * math.log(2)
+"""The logarithm of the smallest fraction of samples that there can be."""
 WIDE = 16
 """Matrix products are fastest when the number of columns is a multiple of this."""
 
@@ -74,7 +76,8 @@ class ClassStatistics:
         check_shapes(tensors, shapes, WHAT)
         check_finite(tensors, {"mean": -math.inf, "variance": 0.0, "direction": -math.inf, "rest": 0.0}, WHAT)
         weight = tensors["weight"]
-        if not bool((weight <= 0).all() & (weight[:, 0] > -math.inf).all()):
+        some = (weight <= 0) & (weight >= LEAST_WEIGHT)
+        if not bool((some | (weight == -math.inf)).all() & some[:, 0].all()):
             raise ValueError(f"{WHAT}: weight has values that are not possible")
 
     def sample(self, count: int, rng: Generator) -> Tensor:

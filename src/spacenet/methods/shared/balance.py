@@ -45,7 +45,7 @@ class Balance:
             return predictor
         outputs = torch.ones(len(classifier)), torch.zeros(len(classifier))
         for each, values in zip(outputs, self._scale_and_shift(classifier, tasks), strict=True):
-            for classes, value in zip(tasks, values.tolist(), strict=True):
+            for classes, value in zip(tasks, values.float().tolist(), strict=True):
                 each[classes.start : classes.stop] = value
         scale, shift = (each.to(classifier.device) for each in outputs)
 

@@ -29,9 +29,9 @@ LAYERS, GRID = 2, 2
 class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
-    components: Annotated[int, Ge(1), Uniform(1, 4, integer=True)] = 2
+    components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] = 2
     """Gaussians per class."""
-    directions: Annotated[int, Ge(1), Uniform(4, 40, integer=True)] = 19
+    directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
     shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.2, 0.95)] = 0.7
     """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.config.ranges import Choice, Uniform
+from spacenet.config.settings import WIDE
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
@@ -46,17 +47,17 @@ class SparseSettings(MethodSettings):
 
     expected_tasks: Annotated[int, Ge(1)] = 5
     """Tasks to expect. Where the next three settings are not given, they follow from it and the network's size."""
-    selected: tuple[Annotated[int, Ge(0)], ...] = ()
+    selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Free units that a task selects in each hidden layer (0: all of them); one number applies to all layers."""
-    reserved: tuple[Annotated[int, Ge(0)], ...] = ()
+    reserved: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Selected units that a task reserves for itself in each hidden layer; one number applies to all layers."""
     connections: tuple[Annotated[float, Ge(0)], ...] = ()
     """Connections of a task in each layer, the classifier last; below 1, a fraction of all that the layer can hold.
     Where less than a fraction is left, the task takes what is left; with less than half of it the layer is full (the
     first layer only if units would have no connection)."""
-    first_selected: tuple[Annotated[int, Ge(0)], ...] = ()
+    first_selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Units that the first task selects, if different from the other tasks."""
-    first_reserved: tuple[Annotated[int, Ge(0)], ...] = ()
+    first_reserved: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Units that the first task reserves, if different."""
     first_connections: tuple[Annotated[float, Ge(0)], ...] = ()
     """Connections of the first task, if different."""
@@ -110,6 +111,7 @@ class SparseMethod(Method):
         self.ledger = Ledger(blueprint)
         self.ledger.initialize(self.rng("units"))
         self.plan = Plan.parse(settings.expand)
+        self.plan.check_layers(blueprint)
         default = default_budget(blueprint, settings.expected_tasks, settings.selected)
         self.task_budget = TaskBudget(
             settings.selected or default.selected,
@@ -137,7 +139,7 @@ class SparseMethod(Method):
         return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first)
 
     def check(self, stream: Stream) -> list[str]:
-        self.plan.check(self.ledger, len(stream))
+        self.plan.check_tasks(len(stream))
         for task in stream:
             check(self.ledger, self.budget(len(task.classes), first=task.index == 0), len(task.classes))
         self.check_inputs(stream.input_shape)
