@@ -1,6 +1,7 @@
 """Convolutional and residual networks in the space: the same guarantees as for the MLP, on tiny nets and images."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.stream import Stream
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.populations import build_blueprint
 from spacenet.nets.residual import build_resnet18, build_wide_resnet
 from spacenet.nets.small_cnn import build_small_cnn
+from spacenet.nets.trace import trace
 from spacenet.space.blueprint import Blueprint
 from spacenet.space.ledger import FREE
 from spacenet.space.pack import cut, pack
 from spacenet.space.workspace import Workspace
 from spacenet.training.loop import learn_task
 from tests.methods.support import learn
+from tests.nets.foreign import IMAGE_NETS
 
 TRAINING = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.05, momentum=0.9, weight_decay=0.01)
 
@@ -40,6 +44,11 @@ def tiny_resnet() -> Blueprint:
     return build_resnet18((3, 8, 8), width=4)
 
 
+def foreign_net(name: str) -> Blueprint:
+    torch.manual_seed(0)
+    return build_blueprint(trace(IMAGE_NETS[name](), (3, 8, 8)))
+
+
 NETS = pytest.mark.parametrize(
     ("build", "settings"),
     [
@@ -47,6 +56,10 @@ NETS = pytest.mark.parametrize(
         (tiny_cnn, {"selected": (5, 5, 6, 6, 10), "reserved": (2,), "connections": (0.08,)}),
         (tiny_resnet, {"selected": (0, 6, 8, 12), "reserved": (0, 1, 2, 3), "connections": (0.1,)}),
         (tiny_wrn, {"selected": (0, 5, 7, 9), "reserved": (0, 1, 2, 3), "connections": (0.05,)}),
+        *(
+            (partial(foreign_net, name), {"selected": (0,), "reserved": (1,), "connections": (0.1,)})
+            for name in IMAGE_NETS
+        ),
     ],
 )
 

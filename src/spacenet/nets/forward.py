@@ -12,6 +12,7 @@ from spacenet.space.operations import connect_all, normalize
 
 Step = Callable[..., Tensor]
 """(params, hook, *inputs) → the result of a node."""
+Steps = list[tuple[Step | None, list[int], list[int]]]
 BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "add": torch.add,
     "mul": torch.mul,
@@ -20,8 +21,11 @@ BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-def compile_forward(graph: Graph, layers: Sequence[Sequence[str]], links: Mapping[int, Sequence[Link]]) -> Forward:
-    """The function of a graph; `layers` are those of each node's result, `links` those of each linear layer."""
+def compile_steps(graph: Graph, layers: Sequence[Sequence[str]], links: Mapping[int, Sequence[Link]]) -> Steps:
+    """The steps of a graph after its input: the function, the numbers of its inputs, and those not needed afterwards.
+
+    `layers` are those of each node's result, `links` those of each linear layer.
+    """
     inputs = [_whole_maps(graph, node, links.get(number, ())) for number, node in enumerate(graph.nodes)]
     last_use = {before: number for number, each in enumerate(inputs) for before in each}
     steps = []
@@ -30,14 +34,18 @@ def compile_forward(graph: Graph, layers: Sequence[Sequence[str]], links: Mappin
         unused = node.op == "flatten" and number not in last_use
         step = None if unused else _step(node, layers[node.inputs[0]], layers[number], links.get(number, ()))
         steps.append((step, inputs[number], done))
-    shape: list[int] = list(graph.nodes[0].args)  # type: ignore[arg-type]
+    return steps
+
+
+def compile_forward(steps: Steps, shape: Sequence[int]) -> Forward:
+    """The function of these steps, for inputs that are seen in this shape."""
 
     def forward(params: Params, x: Tensor, hook: Hook | None = None) -> Tensor:
         if x.dim() != 1 + len(shape):
             x = x.flatten(1) if len(shape) == 1 else x.reshape(x.shape[0], *shape)
         values: list[Tensor | None] = [x]
         for step, inputs, done in steps:
-            values.append(step and step(params, hook, *[values[before] for before in inputs]))
+            values.append(None if step is None else step(params, hook, *[values[before] for before in inputs]))
             for before in done:  # what is not needed any more need not stay in memory
                 values[before] = None
         result = values[-1]

@@ -80,6 +80,11 @@ class Graph:
 
     nodes: tuple[Node, ...]
 
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape in which the network sees a sample: its channels, then positions."""
+        return tuple(self.nodes[0].args)  # type: ignore[arg-type]
+
     def to_text(self) -> str:
         plain, empty = [asdict(node) for node in self.nodes], asdict(Node(""))
         short = [{key: value for key, value in node.items() if value != empty[key]} for node in plain]

@@ -1,14 +1,26 @@
 """Modules of the user's own: traced, proven and kept as text."""
 
+import math
 from functools import lru_cache
 
+import torch
 from torch import nn
 
-from spacenet.nets.graph import Graph
+from spacenet.errors import SettingsError
+from spacenet.nets.graph import Graph, Node, unsupported
 from spacenet.nets.populations import build_blueprint
 from spacenet.nets.proof import prove
 from spacenet.nets.trace import trace
 from spacenet.space.blueprint import Blueprint
+from spacenet.space.ledger import Ledger
+from spacenet.space.pack import cut
+
+LARGEST = 4096
+"""Of the sizes of kernels, strides, paddings and maps in a graph that comes from a file."""
+MAX_NUMBERS = 2**24
+"""Of one sample."""
+MAX_PADS = 16
+"""Operations that make maps larger, at most."""
 
 
 def trace_module(module: nn.Module, input_shape: tuple[int, ...], initialization: bool = True) -> str:
@@ -23,5 +35,42 @@ def trace_module(module: nn.Module, input_shape: tuple[int, ...], initialization
 
 @lru_cache(maxsize=32)
 def build_from_text(text: str) -> Blueprint:
-    """The blueprint of a graph that was kept as text. The text is not trusted."""
-    return build_blueprint(Graph.from_text(text))
+    """The blueprint of a graph that was kept as text. The text is not trusted: the network is tried, one unit wide."""
+    graph = Graph.from_text(text)
+    for node in graph.nodes:
+        _check_sizes(node)
+    try:
+        blueprint = build_blueprint(graph)
+        _try(graph, blueprint)
+    except SettingsError:
+        raise
+    except Exception as error:  # of any kind: arguments are handed to PyTorch as they are
+        raise unsupported(f"the network's graph cannot be computed ({type(error).__name__}: {error})") from error
+    return blueprint
+
+
+def _check_sizes(node: Node) -> None:
+    numbers = [*node.kernel, *node.stride, *node.padding, *node.dilation]
+    numbers += node.args[1:] if node.op == "input" else node.args  # type: ignore[arg-type]
+    flat = [each for number in numbers for each in (number if isinstance(number, list) else [number])]
+    if any(isinstance(each, int) and abs(each) > LARGEST for each in flat) or not all(map(_is_finite, flat)):
+        raise unsupported(f"{node.op} {node.name} has sizes that are not possible")
+
+
+def _is_finite(value: object) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
+
+
+def _try(graph: Graph, blueprint: Blueprint) -> None:
+    """Compute with one unit of each layer; what is wrong with operations or their arguments shows."""
+    ledger = Ledger(blueprint)
+    ledger.grow(blueprint.output.name, 1)
+    params = cut(ledger, {layer.name: torch.zeros(1, dtype=torch.long) for layer in blueprint.layers})
+    positions = graph.input_shape[1:]
+    enlarging = [node for node in graph.nodes if node.op == "pad" or any(pad > 256 for pad in node.padding)]
+    if math.prod(positions) > MAX_NUMBERS or len(enlarging) > MAX_PADS:
+        raise unsupported("the network's maps are too large")
+    with torch.no_grad():
+        result = blueprint.forward(params, torch.zeros(2, 1, *positions))
+    if result.shape != (2, 1):
+        raise unsupported(f"the network's output has the shape {tuple(result.shape[1:])}, not one score for each class")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
-from spacenet.nets.forward import compile_forward, find_derivative
+from spacenet.nets.forward import compile_forward, compile_steps, find_derivative
 from spacenet.nets.graph import FUNCTIONS, Graph, Node, unsupported
 from spacenet.space.blueprint import Blueprint, Layer, Link, UnitValue
 from spacenet.space.operations import norm_values
@@ -97,7 +97,7 @@ def describe(graph: Graph) -> tuple[Blueprint, dict[str, Origin]]:
 def _join(node: Node, number: int, inputs: Sequence[Parts]) -> Parts:
     """The units of a node's result; those that it joins are one population from now on."""
     if node.op == "input":
-        return (Part(_population(int(node.args[0]), number, node)),)  # type: ignore[arg-type]
+        return (Part(_population(node.args[0], number, node)),)  # type: ignore[arg-type]
     if node.op in ("linear", "conv"):
         return _join_link(node, number, inputs[0])
     if node.op in ("add", "mul", "sub", "div"):
@@ -182,7 +182,8 @@ class _Builder:
                 self._add_links(number, node)
         layers, links = self._layers(), tuple(self.links)
         names = [[part.population.root().name for part in parts] for parts in self.parts]
-        forward = compile_forward(self.graph, names, self.of_node)
+        steps = compile_steps(self.graph, names, self.of_node)
+        forward = compile_forward(steps, self.graph.input_shape)
         drops = any(node.op == "dropout" for node in self.graph.nodes)
         return Blueprint(layers, links, forward, find_derivative(self.graph, links), drops)
 

@@ -63,12 +63,15 @@ def trace(module: nn.Module, input_shape: tuple[int, ...], *, initialization: bo
         reason = "it computes something else in training"
     except SettingsError as error:
         reason = error.message
-    log.warning("what the network does in training alone is left out: %s", reason)
-    return graph
+    log.warning("what the network does in training alone is left out, but for its dropout modules: %s", reason)
+    return _trace(module, input_shape, None, BATCHES[0], initialization)
 
 
-def _trace(module: nn.Module, shape: tuple[int, ...], training: bool, batch: int, initialization: bool) -> Graph:
-    module = copy.deepcopy(module).train(training)  # batch norm in training changes its statistics
+def _trace(module: nn.Module, shape: tuple[int, ...], training: bool | None, batch: int, initialization: bool) -> Graph:
+    """Trace in training or not; None: only the modules of dropout are in training."""
+    module = copy.deepcopy(module).train(bool(training))  # batch norm in training changes its statistics
+    for each in module.modules() if training is None else ():
+        each.training = isinstance(each, nn.modules.dropout._DropoutNd)
     return _record(module, shape, batch, initialization)
 
 
@@ -338,6 +341,7 @@ def _measure(weight: Tensor) -> Init:
         return GLOROT
     values = weight.detach().double()
     most, std = float(values.abs().max()), float(values.pow(2).mean().sqrt())
-    if most <= 0:
-        return Init("normal", 0.0)
-    return Init("uniform", most) if most < 1.9 * std else Init("normal", std)
+    if most >= 1.9 * std or most == 0.0:
+        return Init("normal", std)
+    default = weight[0].numel() ** -0.5  # the bound of PyTorch's own initialization; a sample stays a little below it
+    return Init("uniform", default if 0.8 * default < most <= default else most)

@@ -1,7 +1,8 @@
 """The training loop, one for all methods."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -78,9 +79,10 @@ def learn_task(
         batches = _batches(step, task, epoch, settings)
         optimizer.set_rate(settings.rate(epoch, epochs) * factor)
         method.begin_epoch(epoch)
-        for number, rows in enumerate(batches, 1):
-            step(rows)
-            on_batch(epoch * len(batches) + number, epochs * len(batches))
+        with _seed_dropout(method, task, epoch):
+            for number, rows in enumerate(batches, 1):
+                step(rows)
+                on_batch(epoch * len(batches) + number, epochs * len(batches))
         hardware.average(method.statistics())
         loss, accuracy = step.summarize()
         if not math.isfinite(loss):
@@ -92,11 +94,23 @@ def learn_task(
         on_epoch(Epoch(task.index, epoch, epochs, loss, 100 * accuracy), optimizer)
     # The running statistics of batch norm once more, with the final weights.
     for epoch in range(epochs, epochs + settings.bn_recalibration_epochs) if method.statistics() else ():
-        for rows in _batches(step, task, epoch, settings):
-            step.update_statistics(rows)
+        with _seed_dropout(method, task, epoch):
+            for rows in _batches(step, task, epoch, settings):
+                step.update_statistics(rows)
         hardware.average(method.statistics())
     method.end_task(task)
     _check_scores(method, task)
+
+
+@contextmanager
+def _seed_dropout(method: Method, task: Task, epoch: int) -> Iterator[None]:
+    """Draw what is dropped in an epoch from the seed and the epoch alone; PyTorch's own generators stay as they are."""
+    if not method.blueprint.drops:
+        yield
+        return
+    with torch.random.fork_rng(devices=[method.device] if method.device.type == "cuda" else []):
+        torch.manual_seed(generator(method.seed, "dropout", task.index, epoch).initial_seed())
+        yield
 
 
 def _check_scores(method: Method, task: Task) -> None:
