@@ -33,11 +33,12 @@ class Registry(Mapping[str, Any]):
         """What `register` added."""
         return {name: entry for name, entry in self._own.items() if not isinstance(entry, EntryPoint)}
 
-    def register(self, name: str, entry: Any) -> None:
-        """Add an entry for this process. A name that exists already is an error, unless it is the same entry."""
+    def register(self, name: str, entry: Any, *, replace: bool = False) -> None:
+        """Add an entry for this process. A name that exists already is an error, unless it is the same entry or one
+        that was registered and may be replaced."""
         if not name or name != name.strip():
             raise SettingsError(f"{name!r} is not a name for a {self.kind}")
-        if not _is_same(self._own.get(name, entry), entry):
+        if not (replace and name in self.registered) and not _is_same(self._own.get(name, entry), entry):
             raise SettingsError(f"there is already a {self.kind} named {name!r}; choose another name")
         self._own[name] = entry
 

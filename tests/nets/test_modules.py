@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import spacenet
-from spacenet.errors import RunError, SettingsError
+from spacenet.errors import SettingsError
+from spacenet.model.export import export_model
 from spacenet.model.file import load_model
 from spacenet.registry import METHODS
 from tests.experiments.support import outcome
@@ -35,7 +36,7 @@ def module_of(name: str) -> nn.Module:
 def test_a_killed_run_is_resumed_to_the_same_bits_and_its_model_is_whole(name: str, tmp_path: Path) -> None:
     stream = image_stream()
     whole = spacenet.run(stream, net=module_of(name), out=tmp_path / "whole", **QUICK)
-    with pytest.raises(RunError):
+    with pytest.raises(KeyboardInterrupt):
         spacenet.run(stream, net=module_of(name), out=tmp_path / "killed", callbacks=[Stop(9)], **QUICK)
     spacenet.run(stream, net=module_of(name), out=tmp_path / "killed", **QUICK)
     assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
@@ -45,15 +46,16 @@ def test_a_killed_run_is_resumed_to_the_same_bits_and_its_model_is_whole(name: s
     assert torch.equal(model.scores(x), whole.model.scores(x))
 
 
-@pytest.mark.parametrize("name", ["mobilenet-v2", "densenet", "grouped"])
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_takes_modules(method: str, name: str) -> None:
+@pytest.mark.parametrize(("number", "method"), list(enumerate(METHODS)))
+def test_every_method_takes_modules(number: int, method: str) -> None:
+    name = ("mobilenet-v2", "densenet", "grouped")[number % 3]  # in turn, because it takes long
     result = spacenet.run(image_stream(), method, net=module_of(name), **{**QUICK, "epochs": 1})
     assert result.matrix.shape == (2, 2)
 
 
 def test_signals_are_learned() -> None:
-    result = spacenet.run(image_stream((3, 16)), net=signal_net(), **{**QUICK, "epochs": 15})
+    torch.manual_seed(0)
+    result = spacenet.run(image_stream((3, 16)), net=signal_net(), **{**QUICK, "epochs": 40, "learning_rate": 0.2})
     assert result.metrics["task_il_acc"] > 80
 
 
@@ -78,13 +80,10 @@ def test_the_estimator_takes_a_module(tmp_path: Path) -> None:
     assert len(loaded.classes_) == 5
 
 
-@pytest.mark.parametrize("name", ["mobilenet-v2", "densenet"])
-def test_an_exported_module_answers_alike(name: str, tmp_path: Path) -> None:
-    from spacenet.model.export import export
-
-    result = spacenet.run(image_stream(), net=module_of(name), **QUICK)
+def test_an_exported_module_answers_alike(tmp_path: Path) -> None:
+    result = spacenet.run(image_stream(), net=module_of("densenet"), **QUICK)
     assert result.model is not None
-    export(result.model, tmp_path / "model.onnx", "onnx")  # compares the answers itself
+    export_model(result.model, tmp_path / "model.onnx", "onnx")  # compares the answers itself
     assert (tmp_path / "model.onnx").stat().st_size > 0
 
 

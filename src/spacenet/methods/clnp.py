@@ -82,7 +82,7 @@ class CLNP(Masked):
 
         def hook(link: str, h: Tensor) -> None:
             if link in self.penalized:
-                activities.append((mean_activity(h) * self.penalized[link]).sum())
+                activities.append((self._activity(link, h) * self.penalized[link]).sum())
 
         output = self.compute(batch.x, hook)
         self.activity = torch.stack(activities).sum()
@@ -116,15 +116,18 @@ class CLNP(Masked):
             low, high = (middle, high) if good else (low, middle)
         return above(steps[low] if low >= 0 else torch.tensor(-1.0))
 
+    def _activity(self, link: str, h: Tensor) -> Tensor:
+        """The mean activity of each unit that a link reads; where a unit has several features, these lie together."""
+        units = self.params[link].shape[1]
+        return mean_activity(h if h.shape[1] == units else h.reshape(len(h), units, -1))
+
     def _measure_activity(self, task: Task) -> dict[str, Tensor]:
         """Mean activation of each hidden unit on the task's data; the largest where several links read a unit.
         Relative to the layer's mean, so that one threshold suits all layers."""
         sums: dict[str, Tensor] = {}
 
         def hook(link: str, h: Tensor) -> None:
-            units = self.params[link].shape[1]
-            maps = h if h.shape[1] == units else h.reshape(len(h), units, -1)  # features of one unit lie together
-            sums[link] = sums.get(link, 0.0) + mean_activity(maps).cpu() * len(h)
+            sums[link] = sums.get(link, 0.0) + self._activity(link, h).cpu() * len(h)
 
         with torch.no_grad():
             for x in task.train.x.split(PREDICT_BATCH):

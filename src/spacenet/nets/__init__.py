@@ -104,8 +104,7 @@ def net_name(net: Net | None) -> str | None:
         return net
     name = getattr(net, "__name__", type(net).__name__).replace("_", "-")
     if isinstance(net, nn.Module):
-        if getattr(NETS.get(name), "module", None) is not net:
-            register_net(name, _Given(net))
+        NETS.register(name, _Given(net), replace=True)  # another module of the same class takes its place
     elif NETS.get(name) is not net:
         register_net(name, net)
     return name

@@ -9,7 +9,7 @@ from torch import Tensor
 from spacenet.space.blueprint import CPU, PRECOMPUTED, Blueprint, Link
 from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.operations import connect
-from spacenet.space.pack import Units, block, cut, inside, marks, numbers, reach
+from spacenet.space.pack import Units, block_between, cut, inside, marks, numbers, reach
 
 CHUNK = 2048  # samples that are computed at a time
 
@@ -109,7 +109,7 @@ class FrozenInputs:
         self.feeds: dict[str, Tensor] = {}  # for each link, its weights from frozen to live units
         for link in ledger.blueprint.links:
             if link.source != ledger.blueprint.input.name:  # the inputs are in the workspace themselves
-                feed = block(ledger, link, {link.source: frozen[link.source], link.target: live[link.target]})
+                feed = block_between(ledger, link, frozen[link.source], live[link.target])
                 if bool(feed.any()):
                     self.feeds[link.name] = feed.to(device)
 

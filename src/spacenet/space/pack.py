@@ -67,15 +67,27 @@ def packed_numbers(ledger: Ledger, *, sparse: bool = True) -> int:
 
 def inside(ledger: Ledger, link: Link, units: Units, sources: int | None = None) -> tuple[Tensor, Tensor]:
     """Places in the (targets × sources) block, and values, of the link's connections; `sources` includes padding."""
+    return _between(ledger, link, units[link.source], units[link.target], sources)
+
+
+def _between(
+    ledger: Ledger, link: Link, sources: Tensor, targets: Tensor, width: int | None = None
+) -> tuple[Tensor, Tensor]:
     connections = ledger.connections[link.name]
     # Targets first: a task's units are few, so most connections of a large network are left out by this alone.
-    target = _places(units[link.target], ledger.size(link.target)).index_select(0, connections.target)
+    target = _places(targets, ledger.size(link.target)).index_select(0, connections.target)
     rows = (target >= 0).nonzero().flatten()
-    source = _places(units[link.source], ledger.size(link.source)).index_select(0, connections.source[rows])
+    source = _places(sources, ledger.size(link.source)).index_select(0, connections.source[rows])
     here = source >= 0
     rows, source = rows[here], source[here]
-    stride = len(units[link.source]) if sources is None else sources
-    return target[rows].long() * stride + source, connections.value[rows]
+    return target[rows].long() * (len(sources) if width is None else width) + source, connections.value[rows]
+
+
+def block_between(ledger: Ledger, link: Link, sources: Tensor, targets: Tensor) -> Tensor:
+    """The link's weights from these units to those, dense; also where a layer is linked to itself."""
+    place, value = _between(ledger, link, sources, targets)
+    weights = torch.zeros(len(targets) * len(sources), *link.kernel).index_copy_(0, place, value)
+    return weights.view(len(targets), len(sources), *link.kernel)
 
 
 def block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, int] | None = None) -> Tensor:
