@@ -19,7 +19,7 @@ import torch
 
 from spacenet.cli.main import main
 from spacenet.config.model import SECTIONS, settings_of
-from spacenet.config.settings import field_types
+from spacenet.config.settings import MOST_WHOLE, field_types
 from spacenet.config.stream import StreamConfig
 from spacenet.experiments.run import CONFIG, METRICS
 from spacenet.registry import METHODS
@@ -31,7 +31,10 @@ from tests.support import clouds_file
 REFUSED, WORKS, FULL = "refused", "works", "space full"
 RESULTS = (REFUSED, WORKS, FULL, PROBLEM)
 """Exit code 2 and a message that names the setting; exit code 0; exit code 1, where the network has no room."""
-LONG = {"epochs": 10**9, "first_epochs": 10**9, "bn_recalibration_epochs": 10**9, "threads": 1024, "devices": 1024}
+LONG = dict.fromkeys(("epochs", "first_epochs", "bn_recalibration_epochs"), MOST_WHOLE) | {
+    "threads": 1024,
+    "devices": 1024,
+}
 LONG |= {"retrain_epochs": 100, "refine_epochs": 100}
 LARGE = {"population": 1000, "latent": 10**6, "components": 1000, "directions": 10_000, "expand_by": 10**6}
 LARGE |= {"replay_components": 1000, "replay_directions": 10_000, "hidden": 10**7, "generator_hidden": 10**6}
@@ -39,7 +42,7 @@ LARGE |= {"replay_components": 1000, "replay_directions": 10_000, "hidden": 10**
 MOST_SECONDS = 10.0
 RAW = "\ue002"
 """Before a text that stands in the file as it is."""
-RAW_VALUES = ("0x" + "f" * 5000, "1" * 5000, "1e400", "1_000", "'''a\nb'''", "1979-05-27", "[1, 'a']", "+inf", "08", "")
+RAW_VALUES = ("0x" + "f" * 5000, "1" * 5000, "1e400", "1_0", "'''a\nb'''", "1979-05-27", "[1, 'a']", "+inf", "08", "")
 
 
 @cache

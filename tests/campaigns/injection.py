@@ -33,7 +33,7 @@ from tests.campaigns.scenarios import SCENARIOS, Scenario, Work, fast_forms, imp
 from tests.experiments.support import timeless
 
 FAULTY = 70
-"""The exit code for what must not happen: an exception that nobody handled, or a service that answers wrongly."""
+"""The exit code for what must not happen: an exception that is not handled, or a service that answers wrongly."""
 NOT_FOR_PEOPLE = ("Traceback", "unexpected", "Error:")
 NO_REPORT, NOT_FLUSHED = "No report was written", "would perhaps not outlast a power cut"
 ENDS = {".html": "</html>"}

@@ -104,7 +104,9 @@ def nearby(rng: random.Random, value: Any) -> Any:
         )
     if isinstance(value, str):
         return rng.choice((value + "x", value[:-1], value.upper(), [value], *CHOICES))
-    return list(value) if isinstance(value, dict) else dict(enumerate(map(str, value)))
+    if isinstance(value, dict):
+        return list(value)
+    return {str(number): item for number, item in enumerate(value)} if isinstance(value, list) else any_value(rng)
 
 
 def same_type(rng: random.Random, value: Any) -> Any:

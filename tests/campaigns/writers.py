@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-import spacenet
+from spacenet import load  # here, so that no writer has to import what it needs
 from spacenet.cli.main import main as run_command
 from spacenet.errors import SpacenetError
 from spacenet.model.file import load_model, save_model
@@ -66,7 +66,7 @@ def by_service(path: Path, label: str, pause: float) -> Outcome:
 
 def by_estimator(path: Path, label: str, pause: float) -> Outcome:
     """A classifier that was loaded, learns, and is saved."""
-    classifier = spacenet.load(path)
+    classifier = load(path)
     classifier.partial_fit(*blobs([label]))
     time.sleep(pause)
     try:

@@ -80,8 +80,8 @@ def allocate(
     for link in ledger.blueprint.links:
         targets, sources = selection[link.target], selection[link.source]
         if len(targets) * len(sources) > MOST_POSITIONS:
-            what = f"{len(sources):,} units of {link.source} and {len(targets):,} of {link.target}"
-            raise SettingsError(f"{what} are too many to lay connections among; select fewer", setting="selected")
+            units = f"{len(sources):,} units of {link.source} and {len(targets):,} of {link.target}"
+            raise SettingsError(f"{units} are too many to lay connections among; select fewer", setting="selected")
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
         taken[inside(ledger, link, selection)[0]] = True
         left, dead = int((~taken).sum()), ledger.dead(link, targets)
