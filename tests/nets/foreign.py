@@ -91,7 +91,8 @@ class InvertedResidual(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.conv(x) if self.added else self.conv(x)
+        out: Tensor = self.conv(x)
+        return x + out if self.added else out
 
 
 def mobilenet_v2(classes: int = 4) -> nn.Module:

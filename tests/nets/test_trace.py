@@ -77,8 +77,9 @@ def test_groups_are_units() -> None:
 
 
 def test_initial_weights_are_distributed_as_those_of_the_module() -> None:
-    module = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), nn.Linear(50, 9))
-    nn.init.normal_(module[2].weight, std=0.3)
+    last = nn.Linear(50, 9)
+    nn.init.normal_(last.weight, std=0.3)
+    module = nn.Sequential(nn.Linear(64, 50), nn.ReLU(), last)
     first, second = (node.init for node in trace(module, (64,)).nodes if node.op == "linear")
     assert first == Init("uniform", 1 / 8)
     assert second.kind == "normal"

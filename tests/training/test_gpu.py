@@ -114,7 +114,7 @@ def test_batch_norm_where_some_units_use_the_batch(layout: torch.memory_format) 
             "p" + BATCH_STATS: uses_batch_stats.to(device)
         }
         trained = [values[f"p.norm.{name}"].requires_grad_() for name in ("scale", "shift")]
-        out = normalize(values, "p", x)
+        out = normalize(values, "p", x, "norm")
         out.backward(gradient.to(device))
         found.append([out, x.grad, *(t.grad for t in trained), values["p.norm.mean"], values["p.norm.var"]])
     for on_cpu, on_gpu in zip(*found, strict=True):

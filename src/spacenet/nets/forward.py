@@ -77,9 +77,8 @@ def _step(node: Node, sources: Sequence[str], targets: Sequence[str], links: Seq
         positions: list[int] = list(node.args)  # type: ignore[arg-type]
         return lambda params, hook, h: h.reshape(*h.shape[:2], *positions)
     if node.op == "dropout":
-        probability, whole = node.args
-        drop = F.feature_dropout if whole else F.dropout
-        return lambda params, hook, h: drop(h, probability, training=True) if TRAINING in params else h
+        drop, probability = torch.feature_dropout if node.args[1] else torch.dropout, float(node.args[0])  # type: ignore[arg-type]
+        return lambda params, hook, h: drop(h, probability, True) if TRAINING in params else h
     function, args = FUNCTIONS[node.op], node.args
     return (lambda params, hook, h: function(h, *args)) if args else (lambda params, hook, h: function(h))
 

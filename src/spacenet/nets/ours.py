@@ -12,7 +12,7 @@ from spacenet.space.blueprint import Blueprint
 
 def blueprint_of(module: type[nn.Module], input_shape: tuple[int, ...], *args: Any, **options: Any) -> Blueprint:
     """The blueprint of a network for samples of this shape; `args` and `options` are those of the module."""
-    return _blueprint(module, tuple(input_shape), args, tuple(sorted(options.items())))
+    return _blueprint(module, tuple(input_shape), args, tuple(sorted(options.items())))  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=64)

@@ -60,7 +60,7 @@ class WideBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(self.norm1(x))
-        inner = self.conv2(F.relu(self.norm2(self.conv1(h))))
+        inner: Tensor = self.conv2(F.relu(self.norm2(self.conv1(h))))
         kept: Tensor = x if self.shortcut is None else self.shortcut(h)
         return kept + inner
 

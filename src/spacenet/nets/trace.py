@@ -132,7 +132,7 @@ class _Recorder(TorchDispatchMode):
     """Writes down the operations on what is computed from the input."""
 
     def __init__(self, module: nn.Module, x: Tensor, initialization: bool) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names = {id(tensor): name for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
         self.initialization, self.batch = initialization, len(x)
         self.nodes: list[Node] = [Node("input", args=list(x.shape[1:]))]

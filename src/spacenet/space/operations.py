@@ -31,7 +31,8 @@ def connect(params: Params, link: Link, h: Tensor, hook: Hook | None) -> Tensor:
     else:
         out = apply_weight(link, dense_weight(link, weight), h)
     precomputed = params.get(link.name + PRECOMPUTED)
-    return out if precomputed is None else out + precomputed
+    result: Tensor = out if precomputed is None else out + precomputed
+    return result
 
 
 def dense_weight(link: Link, weight: Tensor) -> Tensor:
