@@ -40,6 +40,7 @@ FIXED: dict[str, Any] = {
     "method": "spacenet",
     "net": "small-cnn",
     "hidden": (41, 41),
+    "init": "glorot",
     "random_state": 1,
     "scale": 0.5,
     "mean": 1.0,

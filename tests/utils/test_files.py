@@ -123,4 +123,4 @@ def test_a_folder_that_cannot_be_flushed_does_not_undo_what_is_written(
     monkeypatch.setattr(logging.getLogger("spacenet"), "propagate", True)
     save_bytes(tmp_path / "x", b"new")
     assert (tmp_path / "x").read_bytes() == b"new"
-    assert [record.levelname for record in caplog.records] == ["WARNING"] * warnings
+    assert {record.levelname for record in caplog.records} == ({"WARNING"} if warnings else set())

@@ -122,7 +122,11 @@ def _settings_by_group(config: RunConfig) -> dict[str, Settings]:
     }
 
 
+NO_FLAGS = ("name", "graph")
+"""Fields that no flag gives: names are arguments, and the graph of a module is found when it is traced."""
+
+
 def _filled_form(settings: Settings) -> Any:
     """The flags of settings with their values, without the name of the stream or the network, which are arguments."""
-    values = {name: value for name, value in vars(settings).items() if name != "name"}
-    return form_type(type(settings), skip=("name",))(**values)
+    values = {name: value for name, value in vars(settings).items() if name not in NO_FLAGS}
+    return form_type(type(settings), skip=NO_FLAGS)(**values)

@@ -212,7 +212,7 @@ def check_change(old: ModelConfig, new: ModelConfig) -> None:
     before, after = (
         {"method": config.method, "seed": config.seed, "net": config.net.name, **config.flat()} for config in (old, new)
     )
-    for name in ("method", "seed", "net", "hidden", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
+    for name in ("method", "seed", "net", "hidden", "init", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
         if before.get(name) != after.get(name):
             raise fixed_setting_error(name)
     if {before["rotations"], after["rotations"]} == {"none", "first"}:  # too late for the first task
