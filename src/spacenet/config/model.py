@@ -110,7 +110,7 @@ class ModelConfig(Settings):
         """All settings by their own names, apart from method, net and seed."""
         groups = (self.training, self.preprocessing, self.method_settings)
         found = {f.name: getattr(group, f.name) for group in groups for f in dataclasses.fields(group)}
-        return {"hidden": self.net.hidden, **found}
+        return {"hidden": self.net.hidden, "init": self.net.init, **found}
 
 
 SECTIONS: dict[str, type[Settings]] = {
