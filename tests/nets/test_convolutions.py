@@ -96,7 +96,7 @@ def test_the_pack_computes_what_the_whole_dense_network_computes(
     everything = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
     dense = ledger.blueprint.forward(cut(ledger, everything), batch())
     assert dense.shape == (6, 4)
-    assert float(dense.std()) > 1e-4
+    assert float(dense.std()) > (1e-4 if isinstance(build, partial) else 1e-3)
     torch.testing.assert_close(pack(ledger)(batch()), dense, atol=1e-4, rtol=1e-3)
 
 
@@ -114,7 +114,7 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
         workspace = method.workspace
         assert isinstance(workspace, Workspace)
         outputs.append(workspace(batch(), workspace.frozen_inputs.precompute(batch()), training).detach())
-    assert float(outputs[0].std()) > 1e-4
+    assert float(outputs[0].std()) > (1e-4 if isinstance(build, partial) else 1e-3)
     torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-3)
 
 
