@@ -105,3 +105,13 @@ def test_it_learns_images_with_the_small_cnn(name: str) -> None:
     learn(method, stream, TRAINING)
     assert bool(method.predict_all(stream[0].test.x).isfinite().all())
     assert method.predict_all(stream[0].test.x).shape[1] == 4
+
+
+@each
+def test_no_graph_of_a_step_outlives_it(name: str) -> None:
+    """It would hold the memory of a whole step, and on a GPU the stream the step ran on."""
+    kind, stream = METHODS[name], small_stream()
+    method = kind(build_mlp((8,), (30, 30)), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {})), 0)
+    learn(method, stream[:2])
+    values = [part for value in vars(method).values() for part in (value if isinstance(value, tuple) else (value,))]
+    assert not [value for value in values if isinstance(value, torch.Tensor) and value.grad_fn is not None]

@@ -72,10 +72,10 @@ def test_what_is_replayed_comes_from_the_old_generator_and_classifier() -> None:
     output = method.forward(batch)
     dreams = old_vae.sample(method.noise[:5, :8])
     x = dreams * method.span + method.low  # as it comes from the stream
-    torch.testing.assert_close(method.generated, dreams)
-    torch.testing.assert_close(method.labels, method.blueprint.forward(classifier, dreams))
+    torch.testing.assert_close(batch.saved["generated"], dreams)
+    torch.testing.assert_close(batch.saved["labels"], method.blueprint.forward(classifier, dreams))
     torch.testing.assert_close(output, method.predict(batch.x))
-    torch.testing.assert_close(method.replayed, method.predict(x))
+    torch.testing.assert_close(batch.saved["replayed"], method.predict(x))
 
 
 def test_inputs_of_the_first_task_lie_between_0_and_1_for_the_generator() -> None:

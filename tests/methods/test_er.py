@@ -47,7 +47,7 @@ def test_the_scores_it_gives_are_those_of_the_new_samples() -> None:
     method.begin_epoch(0)
     batch = Batch.pick(data, torch.arange(5))
     torch.testing.assert_close(method.forward(batch), method.predict(batch.x))
-    torch.testing.assert_close(method.replayed[0], method.predict(method.memory.samples().x[method.partners[:5]]))
+    torch.testing.assert_close(batch.saved["replayed"], method.predict(method.memory.samples().x[method.partners[:5]]))
 
 
 def test_every_epoch_draws_anew_and_the_same_when_it_is_begun_again() -> None:

@@ -75,6 +75,7 @@ def test_the_same_seed_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> N
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 def test_nothing_waits_for_the_gpu_within_an_epoch() -> None:
     method, task = spacenet(), images(2)[0]
     hardware = find_hardware(TRAINING)
@@ -84,8 +85,8 @@ def test_nothing_waits_for_the_gpu_within_an_epoch() -> None:
     batches = torch.arange(24, device=hardware.device).split(4)
     for rows in batches:
         step(rows)  # the first ones, and the recording
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         for rows in batches:
             step(rows)
     finally:

@@ -16,7 +16,7 @@ A method is a short file that declares its settings and overrides the hooks it n
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import get_annotations
 from itertools import accumulate, pairwise
@@ -54,6 +54,9 @@ class Batch:
     x: Tensor
     y: Tensor
     rows: Tensor
+    saved: dict[str, Tensor] = field(default_factory=dict)
+    """What `forward` leaves for `loss`. It ends with the batch: a method that kept it would keep the whole graph of
+    the step, and with it the GPU stream of that step."""
 
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":

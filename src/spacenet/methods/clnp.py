@@ -39,7 +39,6 @@ class CLNP(Masked):
     """Which units of each hidden layer belong to a task learned, and are frozen."""
     penalized: Params
     """For each link from hidden units a 1 where the unit is free: only the activity of these is penalized."""
-    activity: Tensor
 
     def setup(self) -> None:
         super().setup()
@@ -85,13 +84,14 @@ class CLNP(Masked):
                 activities.append((self._activity(link, h) * self.penalized[link]).sum())
 
         output = self.compute(batch.x, hook)
-        self.activity = torch.stack(activities).sum()
+        batch.saved["activity"] = torch.stack(activities).sum()
         return output
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy over the task's own classes, and the penalty on activity."""
         first = self.classes[-1].start
-        return F.cross_entropy(output[:, first:], batch.y - first) + self.settings.sparsity * self.activity
+        penalty = self.settings.sparsity * batch.saved["activity"]
+        return F.cross_entropy(output[:, first:], batch.y - first) + penalty
 
     def end_task(self, task: Task) -> None:
         self.unfreeze()

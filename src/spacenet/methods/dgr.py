@@ -60,9 +60,6 @@ class DGR(DenseMethod):
     old_vae: VAE = kept("task/generator", VAE)
     """Classifier and generator before the task; empty in the first task."""
     noise: Tensor
-    generated: Tensor
-    replayed: Tensor
-    labels: Tensor
     training_space: ClassVar = {
         "training.learning_rate": Uniform(0.0003, 0.003, log=True),
         "training.epochs": Uniform(2, 20, integer=True),
@@ -94,17 +91,17 @@ class DGR(DenseMethod):
         self.noise.copy_(torch.randn(self.noise.shape, generator=rng))
 
     def forward(self, batch: Batch) -> Tensor:
-        """Scores of the new samples; those of the generated ones are kept for `loss`."""
+        """Scores of the new samples; those of the generated ones are left for `loss`."""
         x = self._normalize(batch.x)
         if not self.old:
             return self.compute(x)
         codes = self.noise.index_select(0, batch.rows)[:, : self.settings.latent]
         with torch.no_grad():
-            self.generated = self.old_vae.sample(codes).float()
-            old_x = self.generated.view_as(x)
-            self.labels = self.blueprint.forward(self.old, old_x).float()
+            generated = self.old_vae.sample(codes).float()
+            old_x = generated.view_as(x)
+            labels = self.blueprint.forward(self.old, old_x).float()
         output = self.compute(torch.cat([x, old_x]))
-        self.replayed = output[len(batch.y) :]
+        batch.saved.update(generated=generated, replayed=output[len(batch.y) :], labels=labels)
         return output[: len(batch.y)]
 
     def _normalize(self, x: Tensor) -> Tensor:
@@ -121,14 +118,16 @@ class DGR(DenseMethod):
         new = F.cross_entropy(output, self.target(batch))
         if not self.old:
             return new + self.vae.loss(x, noise).mean()
-        both = self.vae.loss(torch.cat([x, self.generated]), torch.cat([noise[:, latent:-latent], noise[:, -latent:]]))
+        noise = torch.cat([noise[:, latent:-latent], noise[:, -latent:]])
+        both = self.vae.loss(torch.cat([x, batch.saved["generated"]]), noise)
         part = 1 / (self.tasks_learned + 1)
         new = new + both[: len(x)].mean()
-        return part * new + (1 - part) * (self._replay_loss() + both[len(x) :].mean())
+        old = self._replay_loss(batch.saved["replayed"], batch.saved["labels"]) + both[len(x) :].mean()
+        return part * new + (1 - part) * old
 
-    def _replay_loss(self) -> Tensor:
+    def _replay_loss(self, replayed: Tensor, labels: Tensor) -> Tensor:
         if not self.settings.soft_labels:
-            return F.cross_entropy(self.replayed, self.labels.argmax(1))
-        target = (self.labels / TEMPERATURE).softmax(1)
-        given = (self.replayed / TEMPERATURE).log_softmax(1)[:, : target.shape[1]]
+            return F.cross_entropy(replayed, labels.argmax(1))
+        target = (labels / TEMPERATURE).softmax(1)
+        given = (replayed / TEMPERATURE).log_softmax(1)[:, : target.shape[1]]
         return -(TEMPERATURE**2) * (target * given).sum(1).mean()

@@ -33,7 +33,6 @@ class ER(ExemplarMethod):
     old: Samples | None = None
     augment: CropAndFlip | None = None
     partners: Tensor
-    replayed: tuple[Tensor, Tensor]
     """The scores of the old samples of a batch, and their classes."""
 
     def training_data(self, task: Task) -> Samples:
@@ -58,19 +57,21 @@ class ER(ExemplarMethod):
             self.augment.draw(rng)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Scores of the new samples; those of the old ones are kept for `loss`."""
+        """Scores of the new samples; those of the old ones are left for `loss`."""
         if self.old is None:
             return super().forward(batch)
         rows = self.partners.index_select(0, batch.rows)
         x = self.augment(rows) if self.augment is not None else self.old.x.index_select(0, rows)
         output = self.compute(torch.cat([batch.x, x]))
-        self.replayed = output[len(batch.y) :], self.old.y.index_select(0, rows)
+        batch.saved.update(replayed=output[len(batch.y) :], labels=self.old.y.index_select(0, rows))
         return output[: len(batch.y)]
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """The mean over both halves of the batch."""
         new = F.cross_entropy(output, self.target(batch))
-        return new if self.old is None else (new + F.cross_entropy(*self.replayed)) / 2
+        if self.old is None:
+            return new
+        return (new + F.cross_entropy(batch.saved["replayed"], batch.saved["labels"])) / 2
 
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:
         return torch.randperm(len(x), generator=self.rng("memory", number))[:count]

@@ -106,7 +106,7 @@ def _sparse_block(ledger: Ledger, link: Link, units: Units, size: Mapping[str, i
     place, order = place.sort()
     starts = torch.searchsorted(place, torch.arange(targets + 1) * sources)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
         return torch.sparse_csr_tensor(
             starts, place % sources, value[order], (targets, sources), check_invariants=False
         )
