@@ -12,6 +12,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spacenet.api.description import describe as describe
     from spacenet.api.functions import compare as compare
     from spacenet.api.functions import run as run
     from spacenet.api.functions import sweep as sweep
@@ -33,6 +34,7 @@ _HOMES = {
     "run": "spacenet.api.functions",
     "compare": "spacenet.api.functions",
     "sweep": "spacenet.api.functions",
+    "describe": "spacenet.api.description",
     "Callback": "spacenet.experiments.callbacks",
     "SpaceNetClassifier": "spacenet.model.estimator",
     "load": "spacenet.model.estimator",
@@ -41,8 +43,8 @@ _HOMES = {
     "register_dataset": "spacenet.data.streams",
     "register_stream": "spacenet.data.streams",
 }
-__all__ = ["Callback", "SpaceNetClassifier", "Stream", "compare", "load", "register_dataset", "register_method"]
-__all__ += ["register_net", "register_stream", "run", "stream", "sweep"]
+__all__ = ["Callback", "SpaceNetClassifier", "Stream", "compare", "describe", "load", "register_dataset"]
+__all__ += ["register_method", "register_net", "register_stream", "run", "stream", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

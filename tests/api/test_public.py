@@ -16,6 +16,7 @@ NAMES = [
     "SpaceNetClassifier",
     "Stream",
     "compare",
+    "describe",
     "load",
     "register_dataset",
     "register_method",
@@ -27,6 +28,7 @@ NAMES = [
 ]
 MODULES = [
     "spacenet",
+    "spacenet.api.description",
     "spacenet.api.functions",
     "spacenet.config.presets",
     "spacenet.data.stream",

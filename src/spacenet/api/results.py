@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
 
 
-class _Shown:
+class Shown:
     """Results that consist of tables."""
 
     def tables(self) -> list[Table]:
@@ -57,7 +57,7 @@ def _figure(name: str) -> property:
 
 
 @dataclass(frozen=True, repr=False)
-class RunResult(_Shown, RunData):
+class RunResult(Shown, RunData):
     """The result of one run. Accuracies are percentages.
 
     Attributes
@@ -113,7 +113,7 @@ class RunResult(_Shown, RunData):
 
 
 @dataclass(frozen=True, repr=False)
-class SeedResults(_Shown, Sequence[RunResult]):
+class SeedResults(Shown, Sequence[RunResult]):
     """The results of one run with several seeds: a sequence of `RunResult`, with mean and standard deviation.
 
     Attributes
@@ -173,7 +173,7 @@ class SeedResults(_Shown, Sequence[RunResult]):
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(_Shown, ComparisonData):
+class Comparison(Shown, ComparisonData):
     """Several methods on one stream: one row per method.
 
     Attributes
@@ -233,7 +233,7 @@ class Comparison(_Shown, ComparisonData):
 
 
 @dataclass(frozen=True, repr=False)
-class SweepResult(_Shown):
+class SweepResult(Shown):
     """The outcome of a search for settings, the best trial first.
 
     Attributes

@@ -341,7 +341,7 @@ def _measure(weight: Tensor) -> Init:
         return GLOROT
     values = weight.detach().double()
     most, std = float(values.abs().max()), float(values.pow(2).mean().sqrt())
-    if most >= 1.9 * std or most == 0.0:
-        return Init("normal", std)
     default = weight[0].numel() ** -0.5  # the bound of PyTorch's own initialization; a sample stays a little below it
-    return Init("uniform", default if 0.8 * default < most <= default else most)
+    if 0.8 * default < most <= default and most < 2.2 * std:
+        return Init("uniform", default)
+    return Init("uniform", most) if 0.0 < most < 1.9 * std else Init("normal", std)

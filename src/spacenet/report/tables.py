@@ -1,5 +1,6 @@
 """The tables of runs, comparisons, models and data sets. Importing this module imports no heavy library."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from spacenet.experiments.sweep import Trial
     from spacenet.methods.density.densities import ClassMemory
     from spacenet.model.inspection import Inspection
+    from spacenet.space.blueprint import Layer, Link
 
 MAX_LABELS = 20  # labels that are listed; of more only the first ones
 MAX_TRIALS = 10  # trials of a search that are shown
@@ -71,6 +73,29 @@ def layers_table(data: "RunData") -> Table:
     fields = ("units", "used", "reserved", "unused", "connections")
     rows = [[layer["name"], *(f"{layer[field]:,}" for field in fields)] for layer in data.metrics["layers"]]
     return Table("Layers", ["layer", *fields[:-1], "connections in"], rows)
+
+
+def network_table(name: str, layers: "Sequence[Layer]", links: "Sequence[Link]") -> Table:
+    """The layers of a network, and what each reads."""
+    sizes, rows = {layer.name: layer.size for layer in layers}, []
+    for layer in layers:
+        units = "1 per class" if layer is layers[-1] else f"{layer.size:,}"
+        values = sum(math.prod(value.shape) for value in layer.unit_values)
+        entering = [link for link in links if link.target == layer.name] or [None]
+        for link in entering:
+            first = [layer.name, units, str(values)] if link is entering[0] else [""] * 3
+            rows.append([*first, *_link_cells(link, sizes)])
+    hidden = sum(layer.size for layer in layers[1:-1])
+    columns = ["layer", "units", "values per unit", "reads", "weights per connection", "connections"]
+    return Table(f"{name}: {plural(hidden, 'hidden unit')}", columns, rows, "lrrl")
+
+
+def _link_cells(link: "Link | None", sizes: Mapping[str, int]) -> list[str]:
+    if link is None:
+        return [""] * 3
+    count = sizes[link.source] * sizes[link.target]
+    weights = "×".join(map(str, link.kernel)) or "1"
+    return [link.source, weights, f"{count:,}" if count else f"{sizes[link.source]:,} per class"]
 
 
 def summary_table(data: "RunData") -> Table:
