@@ -1,14 +1,15 @@
 """Networks by name."""
 
+import pickle
 from collections.abc import Iterator
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spacenet.config.model import NetConfig
 from spacenet.errors import SettingsError
-from spacenet.nets import build_net, register_net
+from spacenet.nets import build_net, net_name, register_net
 from spacenet.registry import NETS
 from spacenet.space.blueprint import Blueprint, Hook, Layer, Link, Params
 from spacenet.space.operations import connect
@@ -97,3 +98,20 @@ def test_what_is_no_net() -> None:
     with pytest.raises(SettingsError, match="built str, not a torch.nn.Module"):
         build_net(NetConfig("broken"), (7,))
     NETS.unregister("broken")
+
+
+class Small(nn.Sequential): ...
+
+
+def test_a_module_is_known_by_the_name_of_its_class_as_long_as_it_exists() -> None:
+    module, other = (Small(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, width)) for width in (2, 5))
+    assert net_name(module) == "Small"
+    assert NETS["Small"]() is module
+    assert net_name(other) == "Small"
+    assert NETS["Small"]() is other
+    del module
+    assert NETS["Small"]() is other
+    copied = pickle.loads(pickle.dumps(NETS["Small"]))  # as another process gets it
+    assert copied()[2].out_features == 5
+    del other
+    assert "Small" not in NETS

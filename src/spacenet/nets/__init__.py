@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -104,20 +105,36 @@ def net_name(net: Net | None) -> str | None:
         return net
     name = getattr(net, "__name__", type(net).__name__).replace("_", "-")
     if isinstance(net, nn.Module):
-        NETS.register(name, _Given(net), replace=True)  # another module of the same class takes its place
+        given = _Given(net)
+        NETS.register(name, given, replace=True)  # another module of the same class takes its place
+        weakref.finalize(net, _forget, name, given)
     elif NETS.get(name) is not net:
         register_net(name, net)
     return name
 
 
 class _Given:
-    """A module as a function that makes it. In other processes it is a copy."""
+    """A module as a function that returns it, as long as somebody else holds it. Other processes get a copy."""
 
     def __init__(self, module: nn.Module) -> None:
-        self.module = module
+        self.module = weakref.ref(module)
 
     def __call__(self) -> nn.Module:
-        return self.module
+        module = self.module()
+        assert module is not None, "an entry is removed together with its module"
+        return module
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial, (_same, self())
+
+
+def _same(module: nn.Module) -> nn.Module:
+    return module
+
+
+def _forget(name: str, given: _Given) -> None:
+    if NETS.registered.get(name) is given:
+        NETS.unregister(name)
 
 
 def _is_ours(name: str) -> bool:
