@@ -33,7 +33,7 @@ types: setup
 	$(BIN)/mypy
 
 tests: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: setup ## Format the code
 	$(BIN)/ruff check --fix .

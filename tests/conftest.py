@@ -1,5 +1,7 @@
 """One thread: two of them on a busy machine can be forty times slower, and their sums may differ in the last bits."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import settings
@@ -13,3 +15,22 @@ settings.load_profile("suite")
 def _no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests must not depend on the width of somebody's terminal."""
     monkeypatch.setenv("COLUMNS", "100")
+
+
+SLOW_FILES = (
+    "tests/test_pages.py",
+    "tests/experiments/test_engines.py",
+    "tests/model/test_estimator.py",
+    "tests/model/test_export.py",
+    "tests/test_examples.py",
+    "tests/experiments/test_engines_launch.py",
+    "tests/cli/test_serve.py",
+    "tests/nets/test_modules.py",
+    "tests/cli/test_report.py",
+)
+"""Started first, so that no worker ends with one of them alone."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    first = {config.rootpath / name: number for number, name in enumerate(SLOW_FILES)}
+    items.sort(key=lambda item: first.get(Path(item.path), len(first)))

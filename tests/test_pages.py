@@ -1,51 +1,20 @@
-"""Pages run as they are written: all their blocks, one after the other, in an empty folder."""
+"""Pages run as they are written, with fewer seeds; `python -m tests.campaigns.pages` runs them to the letter."""
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
-ROOT = Path(__file__).parents[1]
-PORT = "8321"
+from tests.campaigns.pages import ROOT, run_page
+
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 
 
-def free_port() -> str:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return str(taken.getsockname()[1])
-
-
-def script(page: str) -> str:
-    """The blocks as one shell script, Python ones handed to Python."""
-    blocks = re.findall(r"```(bash|python)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) > 1
-    parts = [f"python - <<'END'\n{code}END\n" if kind == "python" else code for kind, code in blocks]
-    return "set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" + "\n".join(parts)
-
-
-def run(page: str, folder: Path) -> str:
-    """What the page's commands print."""
-    done = subprocess.run(
-        ["bash", "-c", script(page).replace(PORT, free_port())],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=115,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
-
-
 def test_the_guide_runs_as_written(tmp_path: Path) -> None:
-    out = run("docs/deploy.md", tmp_path)
+    out = run_page("docs/deploy.md", tmp_path, quick=True)
     assert "classes: 0 1 2 3 4 5\n" in out
     assert int(re.findall(r"accuracy on them: (\d+) %", out)[0]) > 75
     assert "Task 3 learned" in out
@@ -65,7 +34,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
 
 
 def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
-    out = run("docs/tutorial.md", tmp_path)
+    out = run_page("docs/tutorial.md", tmp_path, quick=True)
     assert "\nthe same\n" in out
     assert "spacenet on custom, seed 0" in out
     assert (tmp_path / "runs" / "search" / "best.toml").is_file()
@@ -75,11 +44,7 @@ def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
 
 
 def test_the_readme_runs_as_written(tmp_path: Path) -> None:
-    for name in ("bird", "cat"):
-        (tmp_path / "photos" / name).mkdir(parents=True)
-        for number in range(5):
-            Image.new("L", (20, 16)).save(tmp_path / "photos" / name / f"{number}.png")
-    out = run("README.md", tmp_path)
+    out = run_page("README.md", tmp_path, quick=True)
     assert "spacenet on split-digits, seed 0" in out
     assert "| joint | Bound | " in out
     assert "[0 1 2 3 4 5 6 7 8 9]" in out
@@ -110,4 +75,4 @@ def _without_times(line: str) -> str:
 
 @pytest.mark.parametrize("page", ["docs/api.md", "docs/own-net.md"])
 def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
-    run(page, tmp_path)
+    run_page(page, tmp_path, quick=True)

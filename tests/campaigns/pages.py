@@ -1,0 +1,78 @@
+"""Run every page as it is written: all its blocks, one after the other, in an empty folder.
+
+python -m tests.campaigns.pages
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/tutorial.md", "docs/api.md", "docs/own-net.md", "docs/deploy.md")
+PORT = "8321"
+QUICK = {
+    "seeds=2": "seeds=1",
+    "--seeds 2": "--seeds 1",
+    "trials=3": "trials=1",
+    "--trials 3": "--trials 1",
+    "--methods naive,ewc,spacenet,joint": "--methods naive,joint",
+    '["naive", "ewc", "spacenet", "joint"]': '["naive", "joint"]',
+}
+"""What the test suite runs instead, to save time."""
+
+
+def free_port() -> str:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return str(taken.getsockname()[1])
+
+
+def script(page: str, quick: bool) -> str:
+    """The blocks as one shell script. Python blocks are handed to Python, those that follow each other together."""
+    blocks = re.findall(r"```(bash|python)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) > 1
+    parts = [(kind, "".join(code for _, code in group)) for kind, group in groupby(blocks, lambda block: block[0])]
+    code = "\n".join(f"python - <<'END'\n{code}END\n" if kind == "python" else code for kind, code in parts)
+    for long, short in QUICK.items() if quick else ():
+        code = code.replace(long, short)
+    return "set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n" + code
+
+
+def run_page(page: str, folder: Path, *, quick: bool) -> str:
+    """What the page's commands print."""
+    for name in ("bird", "cat") if page == "README.md" else ():
+        (folder / "photos" / name).mkdir(parents=True)
+        for number in range(5):
+            Image.new("L", (20, 16)).save(folder / "photos" / name / f"{number}.png")
+    done = subprocess.run(
+        ["bash", "-c", script(page, quick).replace(PORT, free_port())],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=115 if quick else 600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def main() -> int:
+    for page in PAGES:
+        begun = time.monotonic()
+        with TemporaryDirectory() as folder:
+            run_page(page, Path(folder), quick=False)
+        print(f"{page}: {time.monotonic() - begun:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
