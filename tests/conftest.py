@@ -1,5 +1,6 @@
 """One thread: two of them on a busy machine can be forty times slower, and their sums may differ in the last bits."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background, and so by child processes
 settings.register_profile("suite", deadline=None, max_examples=25, derandomize=True)
 settings.load_profile("suite")
 

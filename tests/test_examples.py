@@ -37,3 +37,12 @@ def test_own_data(tmp_path: Path) -> None:
     assert "3 tasks, 3 classes, 24 training and 6 test samples of shape 3×8×8" in done.stdout
     assert "spacenet-density" in done.stdout
     assert "<html" in page.read_text(encoding="utf-8")
+
+
+def test_signals() -> None:
+    pytest.importorskip("sktime", reason="needs its data")
+    command = [sys.executable, str(EXAMPLES / "signals.py"), "--seeds", "1", "--methods", "spacenet"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    assert "3 tasks, 9 classes, 270 training and 370 test samples of shape 12×29" in done.stdout
+    row = next(line for line in done.stdout.splitlines() if line.split()[:2] == ["spacenet", "Architectural"])
+    assert float(row.split()[2]) > 60

@@ -290,6 +290,7 @@ def main() -> None:
     parser.add_argument("--victims", nargs="+", help="only these")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, children would ignore it
     chance, failed = random.Random(options.seed), 0
     print(f"{'engine':7}{'killed':16}{'exit':>5}{'seconds':>9}{'finished':>10}  {'again':8}last message")
     cases = [(engine, victim) for engine in options.engines for victim in VICTIMS[engine]]

@@ -20,6 +20,7 @@ from spacenet.training.hardware import Hardware
 from spacenet.training.loop import learn_task
 from spacenet.utils.tensors import load_tensors, save_tensors
 from tests.experiments.support import config
+from tests.nets.test_convolutions import foreign_net
 
 SHAPE = (3, 8, 8)
 TRAINING = TrainingConfig(epochs=3, batch_size=10, learning_rate=0.05, momentum=0.9, augment="crop-flip", devices=2)
@@ -32,33 +33,38 @@ def images(tasks: int = 2, per_class: int = 12) -> Stream:
     return Stream.from_arrays(x, y, x, y).with_preprocessing(PreprocessingConfig(centering=0.0))
 
 
-def learn_and_save(hardware: Hardware, folder: Path) -> float:
-    """In each process: learn two tasks with a network that has batch norm, keep the ledger in a file of its own."""
+def learn_and_save(hardware: Hardware, folder: Path) -> dict[str, list[float]]:
+    """In each process: learn two tasks with networks that have batch norm, keep the ledgers in files of its own."""
     torch.set_num_threads(1)
-    settings = SpaceNet.Settings(selected=(8, 8, 10, 10, 20), reserved=(2,), connections=(0.1,), rewire_fraction=0.5)
-    method = SpaceNet(build_small_cnn(SHAPE, (12, 12, 14, 14, 30)), settings, seed=0)
-    losses: list[float] = []
-    for task in images():
-        learn_task(
-            method,
-            task,
-            TRAINING,
-            hardware=hardware,
-            on_batch=lambda done, total: None,
-            on_epoch=lambda epoch, optimizer: losses.append(epoch.loss),
-        )
-    save_tensors(folder / f"rank-{hardware.fabric.global_rank}", method.ledger.tensors(), {"losses": losses})
-    return losses[-1]
+    sizes = {"small-cnn": (8, 8, 10, 10, 20), "mobilenet-v2": (0,)}
+    nets = {"small-cnn": build_small_cnn(SHAPE, (12, 12, 14, 14, 30)), "mobilenet-v2": foreign_net("mobilenet-v2")}
+    losses: dict[str, list[float]] = {name: [] for name in nets}
+    for name, net in nets.items():
+        settings = SpaceNet.Settings(selected=sizes[name], reserved=(2,), connections=(0.1,), rewire_fraction=0.5)
+        method = SpaceNet(net, settings, seed=0)
+        for task in images():
+            learn_task(
+                method,
+                task,
+                TRAINING,
+                hardware=hardware,
+                on_batch=lambda done, total: None,
+                on_epoch=lambda epoch, optimizer, name=name: losses[name].append(epoch.loss),
+            )
+        rank = hardware.fabric.global_rank
+        save_tensors(folder / f"{name}-{rank}", method.ledger.tensors(), {"losses": losses[name]})
+    return losses
 
 
 def test_all_processes_end_with_the_same_ledger_bit_for_bit(tmp_path: Path) -> None:
-    last = launch(TRAINING, learn_and_save, tmp_path)
-    (first, facts), (second, other_facts) = (load_tensors(tmp_path / f"rank-{rank}") for rank in (0, 1))
-    assert first.keys() == second.keys()
-    for name, tensor in first.items():
-        assert torch.equal(tensor, second[name]), name
-    assert facts == other_facts
-    assert last == facts["losses"][-1] < facts["losses"][0]
+    losses = launch(TRAINING, learn_and_save, tmp_path)
+    for net, of_net in losses.items():
+        (first, facts), (second, other_facts) = (load_tensors(tmp_path / f"{net}-{rank}") for rank in (0, 1))
+        assert first.keys() == second.keys()
+        for name, tensor in first.items():
+            assert torch.equal(tensor, second[name]), name
+        assert facts == other_facts == {"losses": of_net}
+        assert of_net[-1] < of_net[0]
 
 
 @pytest.mark.parametrize("kept", [True, False])

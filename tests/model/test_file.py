@@ -115,8 +115,8 @@ def _nested(levels: int) -> list[Any]:
 
 
 CRAFTED: dict[str, tuple[Change, str]] = {
-    "newer": (say("format", FORMAT + 1), "newer spacenet, in format 3"),
-    "older": (say("format", FORMAT - 1), "older spacenet, in format 1"),
+    "newer": (say("format", FORMAT + 1), f"newer spacenet, in format {FORMAT + 1}"),
+    "older": (say("format", FORMAT - 1), f"older spacenet, in format {FORMAT - 1}"),
     "no format": (say("format", "1"), "names no format"),
     "no configuration": (say("config", []), "config"),
     "a section that is none": (say("config.net", 3), r"\[net\] must be a section"),

@@ -1,7 +1,9 @@
 """Convolutional and residual networks in the space: the same guarantees as for the MLP, on tiny nets and images."""
 
+import importlib
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -53,19 +55,31 @@ def foreign_net(name: str) -> Blueprint:
     return build_blueprint(trace(module, (3, 8, 8)))
 
 
-NETS = pytest.mark.parametrize(
-    ("build", "settings"),
-    [
-        (tiny_cnn, {"selected": (0,), "reserved": (1, 1, 2, 2, 4), "connections": (0.1,)}),
-        (tiny_cnn, {"selected": (5, 5, 6, 6, 10), "reserved": (2,), "connections": (0.08,)}),
-        (tiny_resnet, {"selected": (0, 6, 8, 12), "reserved": (0, 1, 2, 3), "connections": (0.1,)}),
-        (tiny_wrn, {"selected": (0, 5, 7, 9), "reserved": (0, 1, 2, 3), "connections": (0.05,)}),
-        *(
-            (partial(foreign_net, name), {"selected": (0,), "reserved": (1,), "connections": (0.1,)})
-            for name in IMAGE_NETS
-        ),
-    ],
+@cache
+def efficientnet() -> Blueprint:
+    """As another package has it, a quarter as wide."""
+    torch.manual_seed(0)
+    package = importlib.import_module("efficientnet_lite_pytorch")
+    module = package.EfficientNet.from_name(
+        "efficientnet-lite0", image_size=8, dropout_rate=0.0, width_coefficient=0.25
+    )
+    return build_blueprint(trace(module, (3, 8, 8)))
+
+
+CASES: list[Any] = [
+    (tiny_cnn, {"selected": (0,), "reserved": (1, 1, 2, 2, 4), "connections": (0.1,)}),
+    (tiny_cnn, {"selected": (5, 5, 6, 6, 10), "reserved": (2,), "connections": (0.08,)}),
+    (tiny_resnet, {"selected": (0, 6, 8, 12), "reserved": (0, 1, 2, 3), "connections": (0.1,)}),
+    (tiny_wrn, {"selected": (0, 5, 7, 9), "reserved": (0, 1, 2, 3), "connections": (0.05,)}),
+    *((partial(foreign_net, name), {"selected": (0,), "reserved": (1,), "connections": (0.1,)}) for name in IMAGE_NETS),
+]
+LARGE = pytest.param(
+    efficientnet,
+    {"selected": (0,), "reserved": (1,), "connections": (0.2,)},
+    marks=pytest.mark.skipif(not find_spec("efficientnet_lite_pytorch"), reason="needs the package"),
 )
+NETS = pytest.mark.parametrize(("build", "settings"), CASES)
+ALL_NETS = pytest.mark.parametrize(("build", "settings"), [*CASES, LARGE])
 
 
 def images(tasks: int = 3, per_class: int = 12) -> Stream:
@@ -88,7 +102,7 @@ def batch() -> Tensor:
     return torch.randn(6, 3, 8, 8, generator=torch.Generator().manual_seed(1))
 
 
-@NETS
+@ALL_NETS
 def test_the_pack_computes_what_the_whole_dense_network_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
@@ -100,7 +114,7 @@ def test_the_pack_computes_what_the_whole_dense_network_computes(
     torch.testing.assert_close(pack(ledger)(batch()), dense, atol=1e-4, rtol=1e-3)
 
 
-@NETS
+@ALL_NETS
 @pytest.mark.parametrize("training", [False, True])
 def test_a_compact_workspace_computes_what_the_whole_one_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any], training: bool
@@ -118,7 +132,7 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
     torch.testing.assert_close(outputs[0], outputs[1], atol=1e-4, rtol=1e-3)
 
 
-@NETS
+@ALL_NETS
 def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:

@@ -12,6 +12,7 @@ import spacenet
 from spacenet.errors import SettingsError
 from spacenet.model.export import export_model
 from spacenet.model.file import load_model
+from spacenet.nets.modules import build_from_text, trace_module
 from spacenet.registry import METHODS
 from tests.experiments.support import outcome
 from tests.experiments.test_run import Stop
@@ -53,6 +54,18 @@ def test_every_method_takes_modules(number: int, method: str) -> None:
     assert result.matrix.shape == (2, 2)
 
 
+def test_a_network_of_another_package_learns_two_tasks(tmp_path: Path) -> None:
+    efficientnet = pytest.importorskip("efficientnet_lite_pytorch", reason="needs the package")
+    torch.manual_seed(0)
+    module = efficientnet.EfficientNet.from_name("efficientnet-lite0", num_classes=4, width_coefficient=0.25)
+    stream, options = image_stream((3, 32, 32)), {**QUICK, "epochs": 1}
+    spacenet.run(stream, net=module, out=tmp_path / "whole", **options)
+    with pytest.raises(KeyboardInterrupt):
+        spacenet.run(stream, net=module, out=tmp_path / "killed", callbacks=[Stop(4)], **options)
+    spacenet.run(stream, net=module, out=tmp_path / "killed", **options)
+    assert outcome(tmp_path / "killed") == outcome(tmp_path / "whole")
+
+
 def test_signals_are_learned() -> None:
     torch.manual_seed(0)
     result = spacenet.run(image_stream((3, 16)), net=signal_net(), **{**QUICK, "epochs": 40, "learning_rate": 0.2})
@@ -78,6 +91,14 @@ def test_the_estimator_takes_a_module(tmp_path: Path) -> None:
     assert loaded.predict(x).tolist() == classifier.predict(x).tolist()
     loaded.partial_fit(x, np.repeat("more", len(x)))  # learns on without the module
     assert len(loaded.classes_) == 5
+
+
+def test_the_page_of_a_run_shows_its_layers(tmp_path: Path) -> None:
+    result = spacenet.run(image_stream(), net=module_of("mobilenet-v2"), **QUICK)
+    page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    layers = spacenet.describe(module_of("mobilenet-v2"), (3, 8, 8)).layers[1:-1]
+    assert "capacity" in page.lower()
+    assert [layer.name for layer in layers if layer.name not in page] == []
 
 
 def test_an_exported_module_answers_alike(tmp_path: Path) -> None:
@@ -106,3 +127,12 @@ def test_dropout_follows_from_the_seed_and_leaves_the_users_numbers_alone() -> N
     without = nn.Sequential(*(each for each in module if not isinstance(each, nn.Dropout)))
     plain = spacenet.run(image_stream(), net=without, **QUICK)
     assert plain.metrics["tasks"][0]["epochs"] != one.metrics["tasks"][0]["epochs"]
+
+
+def test_maps_that_a_graph_in_a_file_makes_too_large_are_refused_before_they_are_computed() -> None:
+    module = nn.Sequential(nn.ZeroPad2d(7), nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
+    text = trace_module(module, (3, 8, 8))
+    assert text.count("[7,7,7,7]") == 1
+    assert build_from_text(text).layers[1].size == 4
+    with pytest.raises(SettingsError, match="maps are too large"):
+        build_from_text(text.replace("[7,7,7,7]", "[4000,4000,4000,4000]"))

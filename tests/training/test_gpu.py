@@ -12,12 +12,14 @@ from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.methods.spacenet import SpaceNet
+from spacenet.nets.modules import build_from_text, trace_module
 from spacenet.registry import METHODS
 from spacenet.space.blueprint import BATCH_STATS
 from spacenet.space.operations import normalize
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL
+from tests.nets.foreign import IMAGE_NETS
 from tests.nets.test_convolutions import batch, images, tiny_cnn, tiny_wrn
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -67,6 +69,16 @@ def test_every_method_learns_in_bf16(name: str, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_residual_network_records_its_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
     recorded, plain = (learned(spacenet(), monkeypatch, recorded) for recorded in (True, False))
+    assert all(torch.equal(a, b) for a, b in zip(recorded, plain, strict=True))
+
+
+@pytest.mark.parametrize("name", IMAGE_NETS)
+def test_modules_of_others_record_their_steps_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    text = trace_module(IMAGE_NETS[name](), (3, 8, 8))  # with dropout, where there is any
+    settings = SpaceNet.Settings(selected=(0,), reserved=(1,), connections=(0.1,))
+    methods = [SpaceNet(build_from_text(text), settings, 0, torch.device("cuda")) for _ in range(2)]
+    recorded, plain = (learned(each, monkeypatch, number == 0) for number, each in enumerate(methods))
     assert all(torch.equal(a, b) for a, b in zip(recorded, plain, strict=True))
 
 

@@ -41,7 +41,7 @@ from spacenet.utils.lock import lock
 HEADER = "spacenet-model"
 MAX_HEADER = 4 * 1024**2
 """Bytes of a header that are read; a model of a thousand classes has a tenth of that."""
-FORMAT = 2
+FORMAT = 3
 PROBE = 8
 """Inputs that a model must answer alike before and after it is written."""
 EXTRA = "extra/"

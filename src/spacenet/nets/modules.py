@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import zip_longest
 
 import torch
 from torch import nn
@@ -18,9 +19,7 @@ from spacenet.space.pack import cut
 LARGEST = 4096
 """Of the sizes of kernels, strides, paddings and maps in a graph that comes from a file."""
 MAX_NUMBERS = 2**24
-"""Of one sample."""
-MAX_PADS = 16
-"""Operations that make maps larger, at most."""
+"""Of one map."""
 
 
 def trace_module(module: nn.Module, input_shape: tuple[int, ...], initialization: bool = True) -> str:
@@ -66,11 +65,25 @@ def _try(graph: Graph, blueprint: Blueprint) -> None:
     ledger = Ledger(blueprint)
     ledger.grow(blueprint.output.name, 1)
     params = cut(ledger, {layer.name: torch.zeros(1, dtype=torch.long) for layer in blueprint.layers})
-    positions = graph.input_shape[1:]
-    enlarging = [node for node in graph.nodes if node.op == "pad" or any(pad > 256 for pad in node.padding)]
-    if math.prod(positions) > MAX_NUMBERS or len(enlarging) > MAX_PADS:
+    if _largest_map(graph) > MAX_NUMBERS:
         raise unsupported("the network's maps are too large")
     with torch.no_grad():
-        result = blueprint.forward(params, torch.zeros(2, 1, *positions))
+        result = blueprint.forward(params, torch.zeros(2, 1, *graph.input_shape[1:]))
     if result.shape != (2, 1):
         raise unsupported(f"the network's output has the shape {tuple(result.shape[1:])}, not one score for each class")
+
+
+def _largest_map(graph: Graph) -> int:
+    """More numbers than any map can have: every padding along each of its sides, whatever makes maps smaller again."""
+    shapes, padding = [graph.input_shape[1:]], 0
+    for node in graph.nodes:
+        numbers = [each for each in node.args if isinstance(each, list)]
+        if node.op == "reshape":
+            shapes.append(tuple(node.args))  # type: ignore[arg-type]
+        elif node.op.startswith("adaptive"):
+            shapes += map(tuple, numbers)
+        else:
+            pads = numbers if node.op == "pad" or "pool" in node.op else []
+            padding += 2 * max([0, *node.padding, *(pad for each in pads for pad in each)])
+    sides = zip_longest(*map(reversed, shapes), fillvalue=1)
+    return math.prod(max(side) + padding for side in sides)
