@@ -2,8 +2,8 @@
 
     python -m tests.campaigns.many_tasks
 
-runs 100 tasks of two classes on an MLP, a small CNN and a WRN, and 1,000 tasks of one class on an MLP. Each has to end with
-all tasks learned; the accuracies mean nothing, because the samples are noise.
+runs 100 tasks of two classes on an MLP, a small CNN and a WRN, and 1,000 tasks of one class on an MLP. Each has to end
+with all tasks learned; the accuracies mean nothing, because the samples are noise.
 """
 
 import argparse
