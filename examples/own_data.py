@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=32, help="resize images to this height and width (default: 32)")
     parser.add_argument("--classes-per-task", type=int, default=2)
     parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--methods", nargs="+", default=METHODS)
     parser.add_argument("--out", type=Path, default=Path("comparison.html"), help="the page (default: comparison.html)")
     options = parser.parse_args()
     if options.folder is None:
@@ -37,7 +38,7 @@ def main() -> None:
             options.folder, image_size=options.size, classes_per_task=options.classes_per_task
         )
     print(stream)
-    table = spacenet.compare(stream, METHODS, epochs=options.epochs)
+    table = spacenet.compare(stream, options.methods, epochs=options.epochs)
     print(table)
     print(f"The page is in {table.report(options.out)}")
 

@@ -9,7 +9,7 @@ from hypothesis import settings
 
 torch.set_num_threads(1)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background, and so by child processes
-settings.register_profile("suite", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("suite", deadline=None, max_examples=15, derandomize=True)
 settings.load_profile("suite")
 
 

@@ -108,7 +108,7 @@ def test_the_overview_and_the_list_of_data_sets_need_no_torch(tmp_path: Path) ->
     assert loaded_by("data", "list", "--data-dir", str(tmp_path)) == set()
 
 
-@pytest.mark.parametrize("method", ["spacenet", "spacenet-density", "naive"])
+@pytest.mark.parametrize("method", ["spacenet", "spacenet-density"])
 def test_a_run_and_the_commands_on_its_model_load_what_they_need(tmp_path: Path, method: str) -> None:
     out = tmp_path / "run"
     short = ("--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--no-report")

@@ -31,7 +31,19 @@ def test_own_data(tmp_path: Path) -> None:
             image = Image.new("RGB", (20, 16), (80 * number, 10 * shade, 0))
             image.save(tmp_path / "photos" / name / f"{shade}.png")
     page = tmp_path / "page.html"
-    options = ["--size", "8", "--classes-per-task", "1", "--epochs", "1", "--out", str(page)]
+    options = [
+        "--size",
+        "8",
+        "--classes-per-task",
+        "1",
+        "--epochs",
+        "1",
+        "--out",
+        str(page),
+        "--methods",
+        "naive",
+        "spacenet-density",
+    ]
     command = [sys.executable, str(EXAMPLES / "own_data.py"), str(tmp_path / "photos"), *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     assert "3 tasks, 3 classes, 24 training and 6 test samples of shape 3×8×8" in done.stdout

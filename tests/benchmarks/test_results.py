@@ -64,9 +64,14 @@ def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("file", results.PAGES)
 def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) -> None:
     rows = [row for section in results.content(file)["section"] for row in section["row"]]
+    seen = set()
     for row in rows:
         assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
         words = shlex.split(row["command"])
+        flags = frozenset(word for word in words if word.startswith("--")) | {peek(words)["method"]}
+        if flags in seen:
+            continue  # another stream or other values
+        seen.add(flags)
         options, _, selection, settings = parse_stream_command(RunOptions, words, "run", peek(words), GROUPS)
         assert options.seeds > 1
         assert words[0] == selection["stream"]

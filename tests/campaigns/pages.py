@@ -23,6 +23,9 @@ QUICK = {
     "--seeds 2": "--seeds 1",
     "trials=3": "trials=1",
     "--trials 3": "--trials 1",
+    "--epochs 40": "--epochs 5",
+    "--out runs/methods": "--out runs/methods --no-report",
+    "--out runs/words": "--out runs/words --no-report",
     "--methods naive,ewc,spacenet,joint": "--methods naive,joint",
     '["naive", "ewc", "spacenet", "joint"]': '["naive", "joint"]',
 }

@@ -16,7 +16,7 @@ def _problems(outcomes: list[Outcome]) -> list[str]:
 
 @needs_fork
 def test_forged_model_files_are_refused_or_can_be_used() -> None:
-    outcomes = forged.run(60)
+    outcomes = forged.run(40)
     assert _problems(outcomes) == []
     assert {forged.REFUSED, forged.USED} <= {each.result for each in outcomes}
 

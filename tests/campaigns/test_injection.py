@@ -9,8 +9,8 @@ from tests.campaigns import injection
 from tests.campaigns.scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-SLOW = ("export --to onnx",)
-"""Exports that take seconds; the campaign has them."""
+SLOW = ("export --to onnx", "export --to torch", "run with report", "report --figures", "compare", "sweep")
+"""They take seconds; the campaign has them."""
 
 
 @pytest.fixture(scope="module")

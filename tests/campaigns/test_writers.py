@@ -9,7 +9,7 @@ from tests.campaigns import writers
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_writers_at_the_same_time_lose_nothing_without_a_word() -> None:
-    for name, tally in writers.run({"learn + learn": 2, "estimator + learn": 2, "learn + service": 1}).items():
+    for name, tally in writers.run({"learn + learn": 1, "estimator + learn": 1, "learn + service": 1}).items():
         assert (tally.problems, tally.lost) == ([], 0), name
         assert tally.both + tally.refused == tally.pairs
         assert tally.loads > tally.pairs

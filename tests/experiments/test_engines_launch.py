@@ -67,20 +67,16 @@ def test_all_processes_end_with_the_same_ledger_bit_for_bit(tmp_path: Path) -> N
         assert of_net[-1] < of_net[0]
 
 
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path, kept: bool) -> None:
+def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
     over = {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 10, "devices": 2, "device": "cpu"}}
-    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run" if kept else None))
+    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run"))
     assert outcome.error is None
     assert outcome.data is not None
     assert outcome.data.metrics["hardware"].startswith("2 × CPU")
     assert outcome.data.metrics["acc"] > 60
     assert outcome.data.model is not None
     assert outcome.data.analysis.confusion is not None
-    assert outcome.data.folder == (tmp_path / "run" if kept else None)
-    if not kept:
-        assert list(tmp_path.iterdir()) == []
-        return
+    assert outcome.data.folder == tmp_path / "run"
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "analysis.safetensors",
         "config.toml",

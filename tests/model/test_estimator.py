@@ -32,7 +32,7 @@ CHECKS = """
 import json
 from sklearn.utils.estimator_checks import check_estimator
 from spacenet import SpaceNetClassifier
-done = check_estimator(SpaceNetClassifier(), on_fail=None, on_skip=None)
+done = check_estimator(SpaceNetClassifier(epochs=20), on_fail=None, on_skip=None)
 print(json.dumps([[each["check_name"], each["status"], str(each["exception"])] for each in done]))
 """
 
@@ -56,7 +56,7 @@ def test_scikit_learns_own_checks_pass_in_full() -> None:
 def test_task_by_task_it_reaches_to_the_bit_what_a_run_reaches(name: str, method: str) -> None:
     if name == "split-mnist" and not os.environ.get(DATA_VARIABLE):
         pytest.skip("needs MNIST in SPACENET_DATA")
-    result = spacenet.run(name, method, progress=False)
+    result = spacenet.run(name, method, epochs=2, progress=False)
     model, stream, params = result.model, spacenet.stream(name), setting_parameters()
     assert model is not None
     settings = {name: value for name, value in model.config.flat().items() if name in params}

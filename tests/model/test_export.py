@@ -25,7 +25,6 @@ from tests.model.support import DENSITY_CASES, blobs, density_model, model, mode
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])
 NET_CASES = [
     ("small-cnn", (8, 8, 10, 10, 20), (8, 8), {"selected": (5,), "reserved": (2,), "connections": (0.2,)}),
-    ("resnet-18", (), (3, 8, 8), {"selected": (30,), "reserved": (4,), "connections": (0.002,)}),
     ("wrn-10-1", (), (3, 8, 8), {"selected": (0, 12, 16, 24), "reserved": (0, 2, 4, 6), "connections": (0.05,)}),
 ]
 
