@@ -1,6 +1,7 @@
 """Convolutional and residual networks in the space: the same guarantees as for the MLP, on tiny nets and images."""
 
 import importlib
+import resource
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
@@ -164,3 +165,10 @@ def test_what_a_tiny_layer_gains_the_largest_gives() -> None:
     size = {layer.name: layer.size for layer in method.blueprint.layers} | {"output": 2}
     asked = sum(round(0.02 * size[link.source] * size[link.target]) for link in method.blueprint.links)
     assert sum(method.budget(2).connections.values()) == asked
+
+
+def test_the_widest_network_costs_no_more_to_describe_than_the_narrowest() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    blueprint = build_small_cnn((3, 8, 8), (10_000_000, 1_000, 10))
+    assert [layer.size for layer in blueprint.layers] == [3, 10_000_000, 1_000, 10, 0]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500 * 1024  # KiB

@@ -31,4 +31,4 @@ class Mlp(nn.Module):
 
 def build_mlp(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
     """The MLP in the space."""
-    return blueprint_of(Mlp, input_shape, hidden)
+    return blueprint_of(Mlp, input_shape, {"hidden": (2,) * len(hidden)}, hidden=tuple(hidden))

@@ -93,9 +93,10 @@ class WideResNet(nn.Module):
 
 def build_resnet18(input_shape: tuple[int, ...], *, width: int = 64) -> Blueprint:
     """ResNet-18 in the space."""
-    return blueprint_of(ResNet18, input_shape, width=width)
+    return blueprint_of(ResNet18, input_shape, {"width": 2}, width=width)
 
 
 def build_wide_resnet(input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16) -> Blueprint:
     """WRN-depth-widen in the space."""
-    return blueprint_of(WideResNet, input_shape, depth=depth, widen=widen, stem=stem)
+    narrow = {"widen": 2, "stem": 2}
+    return blueprint_of(WideResNet, input_shape, narrow, depth=depth, widen=widen, stem=stem)

@@ -45,4 +45,5 @@ class SmallCnn(nn.Module):
 
 def build_small_cnn(input_shape: tuple[int, ...], hidden: tuple[int, ...] = HIDDEN) -> Blueprint:
     """The small CNN in the space."""
-    return blueprint_of(SmallCnn, input_shape, hidden)
+    hidden = tuple(hidden or HIDDEN)
+    return blueprint_of(SmallCnn, input_shape, {"hidden": (2,) * len(hidden)}, hidden=hidden)

@@ -42,7 +42,7 @@ REMEDIES = {
 
 def trace_ours(build: Callable[[], nn.Module], input_shape: tuple[int, ...]) -> Graph:
     """The graph of a module of this package, which does the same in training. Its weights need no initial values."""
-    with _NoInitialization():
+    with NoInitialization():
         module = build()
     return _record(module.eval(), input_shape, 2, False)
 
@@ -102,7 +102,7 @@ def _without_dropout(graph: Graph) -> list[Node]:
     return kept
 
 
-class _NoInitialization(TorchFunctionMode):
+class NoInitialization(TorchFunctionMode):
     """Parameters stay as they are allocated."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
