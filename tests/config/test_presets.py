@@ -1,4 +1,6 @@
+import itertools
 import os
+import random
 
 import pytest
 
@@ -56,7 +58,9 @@ def test_static_sparse_has_the_very_settings_of_spacenet() -> None:
 def test_the_papers_architecture_and_connections(stream: str) -> None:
     model = preset_config(stream, "spacenet").model
     assert model.net.hidden == (400, 400)
-    assert vars(model.method_settings)["connections"] == (10_000, 1_640, 80)
+    method = build_method(model, (28, 28), CPU)
+    assert isinstance(method, SparseMethod)
+    assert list(method.budget(2).connections.values()) == [10_000, 1_640, 80]
     assert model.training.epochs == {"split-mnist": 4, "split-fashion-mnist": 20}[stream]
 
 
@@ -126,7 +130,52 @@ def test_with_a_larger_first_task_all_others_still_fit(
 ) -> None:
     """Whichever units a task reserves: a run of one epoch chooses others than a long one, and once it was full."""
     for seed in range(3):
-        config = preset_config(stream, "spacenet-density", preset=preset).with_seed(seed)
+        expected = {"method": {"expected_tasks": tasks}}
+        config = preset_config(stream, "spacenet-density", expected, preset=preset).with_seed(seed)
         method = build_method(config.model, shape, CPU)
         assert isinstance(method, SparseMethod)
         assert method.space_left(classes) >= tasks
+
+
+def random_cut(seed: int, classes: int = 10) -> str:
+    """Tasks of random sizes."""
+    chance = random.Random(seed)
+    ends = sorted(chance.sample(range(1, classes), chance.randint(1, classes - 1)))
+    labels = chance.sample(range(classes), classes)
+    return "/".join(",".join(map(str, labels[a:b])) for a, b in itertools.pairwise([0, *ends, classes]))
+
+
+def test_random_cuts_of_a_stream_fit() -> None:
+    for seed in range(50):
+        tasks = random_cut(seed)
+        run = Run(preset_config("split-digits", "spacenet", {"stream": {"tasks": tasks}, "training": {"epochs": 1}}))
+        assert run.record.warnings == [], tasks
+        if seed < 4:
+            assert len(run.execute().metrics["tasks"]) == tasks.count("/") + 1
+
+
+@pytest.mark.parametrize(
+    ("stream", "preset", "shape", "classes"),
+    [
+        ("split-mnist", "mlp", (28, 28), 10),
+        ("split-fashion-mnist", "mlp", (28, 28), 10),
+        ("split-cifar-10", "small-cnn", COLOR, 10),
+        ("icifar-100", "small-cnn", COLOR, 100),
+        ("cifar-10-100", "small-cnn", COLOR, 60),
+    ],
+)
+@pytest.mark.parametrize("method", ["spacenet", "spacenet-density"])
+def test_other_cuts_fit(stream: str, preset: str, shape: tuple[int, ...], classes: int, method: str) -> None:
+    for tasks in (2, 3, 5, 10) if classes == 10 else (2, 5, 10, 20):
+        expected = {"method": {"expected_tasks": tasks}}
+        built = build_method(preset_config(stream, method, expected, preset=preset).model, shape, CPU)
+        assert isinstance(built, SparseMethod)
+        assert built.space_left(-(-classes // tasks)) >= tasks, tasks
+
+
+def test_sizes_that_are_given_are_those_of_a_task() -> None:
+    over = {"method": {"selected": [30], "expected_tasks": 10}}
+    method = build_method(preset_config("split-digits", "spacenet", over).model, (8, 8), CPU)
+    assert isinstance(method, SparseMethod)
+    assert method.budget(2).selected == {"hidden1": 30, "hidden2": 30}
+    assert method.budget(2).reserved == {"hidden1": 20, "hidden2": 20}

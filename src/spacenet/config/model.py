@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Le
 
@@ -16,6 +16,10 @@ from spacenet.registry import METHODS, unknown
 @dataclass(frozen=True)
 class MethodSettings(Settings):
     """Settings that only one method has. Each method declares its own."""
+
+    def for_tasks(self, tasks: int) -> Self:
+        """These settings for a stream with this many tasks."""
+        return self
 
 
 Value = Annotated[float, Ge(-1e15), Le(1e15)]

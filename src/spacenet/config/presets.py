@@ -16,6 +16,7 @@ from spacenet.registry import unknown
 
 Layer = Mapping[str, Any]
 """Nested settings: {"training": {"epochs": 4}, "method": {…}, …}."""
+SIZES = {"selected", "reserved", "connections", "first_selected", "first_reserved", "first_connections"}
 ANY, MNIST, FASHION_MNIST = "any", "split-mnist", "split-fashion-mnist"
 
 
@@ -67,16 +68,35 @@ def _own(method: Layer | None = None, **training: Any) -> Layer:
 
 
 _ANY_NET = {"unused_first": True}  # sizes follow from the network and the tasks to be expected
-_MLP_SPACE = {"selected": [80], "reserved": [40], "connections": [10_000, 1_640, 80], "phantom_classes": 8}
-_SMALL_CNN_10_100 = {"selected": [0], "reserved": [2, 2, 5, 6, 30], "connections": [0.12], "phantom_classes": 0}
+_MLP_SPACE = {
+    "selected": [80],
+    "reserved": [40],
+    "connections": [10_000, 1_640, 0.1],
+    "phantom_classes": 8,
+    "sized_for": 5,
+}
+_SMALL_CNN_10_100 = {
+    "selected": [0],
+    "reserved": [2, 2, 5, 6, 30],
+    "connections": [0.12],
+    "phantom_classes": 0,
+    "sized_for": 6,
+}
 _SMALL_CNN_ICIFAR = {
     "selected": [0, 0, 0, 0, 150],
     "reserved": [2, 2, 3, 4, 80],
     "unused_first": True,
     "connections": [0.15],
     "phantom_classes": 0,
+    "sized_for": 5,
 }
-_WRN = {"selected": [0, 40, 60, 120], "reserved": [0, 16, 24, 60], "connections": [0.02], "phantom_classes": 0}
+_WRN = {
+    "selected": [0, 40, 60, 120],
+    "reserved": [0, 16, 24, 60],
+    "connections": [0.02],
+    "phantom_classes": 0,
+    "sized_for": 5,
+}
 # For spacenet-density, whose features are those of the first task: it gets more of the space and is learned longer,
 # the others for fewer epochs, so that the whole takes less than one and a half times spacenet's time.
 _FEATURES = {"components": 1, "directions": 20, "shrinkage": 0.75}
@@ -105,7 +125,13 @@ PRESETS: dict[str, dict[str, Preset]] = {
     "split-digits": {
         "mlp": Preset(
             _base(0.5, {"hidden": [200, 200]}, epochs=20, batch_size=16, learning_rate=0.05),
-            space={"selected": [40], "reserved": [20], "connections": [1_200, 600, 60], "phantom_classes": 8},
+            space={
+                "selected": [40],
+                "reserved": [20],
+                "connections": [1_200, 600, 0.15],
+                "phantom_classes": 8,
+                "sized_for": 5,
+            },
             sparse_training={"learning_rate": 0.02},
             rewire_fraction=0.5,
         )
@@ -127,7 +153,9 @@ PRESETS: dict[str, dict[str, Preset]] = {
         )
     },
     "split-cifar-10": {
-        "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN)
+        "small-cnn": Preset(
+            _SMALL_CNN, _SMALL_CNN_10_100 | {"sized_for": 5}, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN
+        )
     },
     "icifar-100": {
         "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN),
@@ -195,6 +223,8 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     net = given.get("net", {}).get("name")
     if net is not None:
         chosen = chosen.with_net(net)
+    if SIZES & given.get("method", {}).keys():
+        given = merge({"method": {"sized_for": None}}, given)  # sizes that are given are those of a task
     own = METHOD_PRESETS.get(method, {})
     names = {"stream": {"name": stream}, "method": {"name": method}}
     return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))

@@ -35,6 +35,8 @@ from spacenet.training.hardware import Hardware, find_hardware
 
 log = logging.getLogger("spacenet")
 IGNORED = ("stream.data_dir", "net.graph")
+RESOLVED = ("method.expected_tasks",)
+"""What a run fills in where it is not given."""
 """Settings that say where data is, not what it is; and the graph of a module, which is found when the run begins."""
 
 
@@ -92,7 +94,7 @@ def differing_settings(old: object, new: object, name: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         places = {key: f"{name}.{key}".removeprefix(".") for key in sorted({*old, *new})}
         return [found for key in places for found in differing_settings(old.get(key), new.get(key), places[key])]
-    return [] if old == new or name in IGNORED else [name]
+    return [] if old == new or name in IGNORED or (name in RESOLVED and new is None) else [name]
 
 
 def default_workers(config: RunConfig) -> int:

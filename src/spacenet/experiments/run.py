@@ -145,7 +145,9 @@ class Run:
         self.config, self.folder = config, folder if self.hardware.leads else None
         self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
         net = resolve_net(config.model.net, self.stream.input_shape)
-        self.config = config = dataclasses.replace(config, model=dataclasses.replace(config.model, net=net))
+        settings = config.model.method_settings.for_tasks(len(self.stream))
+        model = dataclasses.replace(config.model, net=net, method_settings=settings)
+        self.config = config = dataclasses.replace(config, model=model)
         self.method = build_method(config.model, self.stream.input_shape, self.hardware.device)
         self.record = Record(warnings=self.method.check(self.stream))
         self.analysis = Analysis()

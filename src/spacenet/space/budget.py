@@ -16,6 +16,9 @@ FAN_IN = 4.0
 # The default share of the possible kernels between feature maps: for all tasks together, and at most for one.
 MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
 
+SMALLER = 0.85
+"""Part of its share that a task gets where there are more or fewer tasks than a budget was made for: all shall fit."""
+
 
 @dataclass(frozen=True)
 class ResolvedBudget:
@@ -66,6 +69,45 @@ class TaskBudget:
         least = {k.name: dead[k.name] if k.source == inputs else -(-raised[k.name] // 2) for k in shares}
         counts = {name: int(count) for name, count in asked.items()} | raised
         return ResolvedBudget(units, {name: int(reserved[group]) for name, group in groups.items()}, counts, least)
+
+    def scale(self, blueprint: Blueprint, tasks: int, others: int, before: Sequence[int] = (0,)) -> "TaskBudget":
+        """The budget of one of `others` tasks in the place of one of `tasks`: together they use as much of the network,
+        and a task's connections are as dense between the units that it selects. A task `before` them has reserved so
+        many units."""
+        if tasks == others:
+            return self
+        sizes = {layer.group or layer.name: layer.size for layer in blueprint.hidden}
+        group = {layer.name: layer.group or layer.name for layer in blueprint.hidden}
+        selected, reserved, taken = (
+            _for_each(name, numbers, list(sizes))
+            for name, numbers in (("selected", self.selected), ("reserved", self.reserved), ("first_reserved", before))
+        )
+        ratio, connections = (
+            tasks / others,
+            _for_each("connections", self.connections, [k.name for k in blueprint.links]),
+        )
+        kept = {name: _scale_reserved(reserved[name], ratio, others, size) for name, size in sizes.items()}
+        units = dict.fromkeys(sizes, 0)
+        for name in (name for name in sizes if selected[name]):
+            left = sizes[name] - int(taken[name]) - (others - 1) * kept[name]  # when the last task comes
+            units[name] = max(1, min(round(selected[name] * ratio), left))
+        for link in blueprint.links:
+            ends = [bool(units.get(group.get(end, ""))) for end in (link.source, link.target)]
+            share = connections[link.name] < 1
+            follows = (
+                share and link.target == blueprint.output.name
+            )  # it is one of what the task's own classes can have
+            value = connections[link.name] * ratio ** (sum(ends) if any(ends) or follows else 1)
+            room = SMALLER if share and not follows else 1.0
+            connections[link.name] = min(value * room, math.nextafter(1.0, 0.0)) if share else max(1, round(value))
+        kept = {name: min(kept[name], units[name] or kept[name]) for name in sizes}
+        return TaskBudget(list(units.values()), list(kept.values()), list(connections.values()))
+
+
+def _scale_reserved(count: float, ratio: float, tasks: int, size: int) -> int:
+    """At least one unit where there was one, unless all tasks together would then reserve more than half a layer."""
+    scaled = int(count * ratio)
+    return scaled or int(count > 0 and 2 * tasks <= size)
 
 
 def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = ()) -> TaskBudget:

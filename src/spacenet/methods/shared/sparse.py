@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from annotated_types import Ge, Le, Lt
@@ -38,6 +38,7 @@ UNUSED_AFTER = 4
 """After this many times, units without connections are selected first: among them all positions are open."""
 MANY_CLASSES = 100
 """Beyond this many classes of a task, the learning rate of SGD grows with them."""
+EXPECTED_TASKS = 5
 BALANCE, HEAD = "balance", "rotated_head"
 
 
@@ -45,8 +46,9 @@ BALANCE, HEAD = "balance", "rotated_head"
 class SparseSettings(MethodSettings):
     """How much of the network a task may use."""
 
-    expected_tasks: Annotated[int, Ge(1)] = 5
-    """Tasks to expect. Where the next three settings are not given, they follow from it and the network's size."""
+    expected_tasks: Annotated[int, Ge(1)] | None = None
+    """Tasks to expect; default: as many as the stream has, 5 where there is no stream. The next three settings follow
+    from it and the network's size, unless they are given."""
     selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
     """Free units that a task selects in each hidden layer (0: all of them); one number applies to all layers."""
     reserved: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
@@ -61,6 +63,8 @@ class SparseSettings(MethodSettings):
     """Units that the first task reserves, if different."""
     first_connections: tuple[Annotated[float, Ge(0)], ...] = ()
     """Connections of the first task, if different."""
+    sized_for: Annotated[int, Ge(1)] | None = None
+    """How many tasks the sizes above are meant for: with more tasks to expect, each gets less. Default: they stay."""
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
     phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] = 8
@@ -81,6 +85,9 @@ class SparseSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         Plan.parse(self.expand)
+
+    def for_tasks(self, tasks: int) -> Self:
+        return self if self.expected_tasks is not None else replace(self, expected_tasks=tasks)
 
 
 class SparseMethod(Method):
@@ -112,17 +119,21 @@ class SparseMethod(Method):
         self.ledger.initialize(self.rng("units"))
         self.plan = Plan.parse(settings.expand)
         self.plan.check_layers(blueprint)
-        default = default_budget(blueprint, settings.expected_tasks, settings.selected)
-        self.task_budget = TaskBudget(
+        tasks = settings.expected_tasks or EXPECTED_TASKS
+        default = default_budget(blueprint, tasks, settings.selected)
+        budget = TaskBudget(
             settings.selected or default.selected,
             settings.reserved or default.reserved,
             settings.connections or default.connections,
         )
+        first = settings.first_selected, settings.first_reserved, settings.first_connections
+        apart, sized_for = any(first), settings.sized_for or tasks  # a first task of its own size keeps it
+        before = (first[1] or budget.reserved) if apart else (0,)
+        self.task_budget = budget.scale(blueprint, max(1, sized_for - apart), max(1, tasks - apart), before)
         """What a task selects and reserves, and its connections: as given, or following from the network's size."""
+        of_first = budget if apart else self.task_budget
         self.first_task_budget = TaskBudget(
-            settings.first_selected or self.task_budget.selected,
-            settings.first_reserved or self.task_budget.reserved,
-            settings.first_connections or self.task_budget.connections,
+            first[0] or of_first.selected, first[1] or of_first.reserved, first[2] or of_first.connections
         )
         self.balance = Balance(settings.balance)
 
