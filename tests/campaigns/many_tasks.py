@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -56,10 +57,15 @@ def main() -> int:
             continue
         tasks = min(case.tasks, options.most or case.tasks)
         case = Case(case.net, tasks, case.shape, case.hidden, case.classes)
-        began, settings = time.process_time(), {"hidden": case.hidden} if case.hidden else {}
-        result = spacenet.run(
-            case.stream(), net=case.net, expand="auto", epochs=1, batch_size=6, progress=False, **settings
-        )
+        began = time.process_time()
+        settings: dict[str, Any] = {
+            "expand": "auto",
+            "expected_tasks": 5,
+            "epochs": 1,
+            "batch_size": 6,
+            "progress": False,
+        }
+        result = spacenet.run(case.stream(), net=case.net, hidden=case.hidden, **settings)
         learned, added = len(result.metrics["tasks"]), result.metrics["units_added"]
         failed += learned != tasks
         seconds = time.process_time() - began

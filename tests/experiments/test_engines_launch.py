@@ -17,7 +17,8 @@ from spacenet.experiments.jobs import Job, execute
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.training.hardware import Hardware
-from spacenet.training.loop import learn_task
+from spacenet.training.loop import Epoch, learn_task
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import load_tensors, save_tensors
 from tests.experiments.support import config
 from tests.nets.test_convolutions import foreign_net
@@ -42,15 +43,13 @@ def learn_and_save(hardware: Hardware, folder: Path) -> dict[str, list[float]]:
     for name, net in nets.items():
         settings = SpaceNet.Settings(selected=sizes[name], reserved=(2,), connections=(0.1,), rewire_fraction=0.5)
         method = SpaceNet(net, settings, seed=0)
+        of_net = losses[name]
+
+        def note(epoch: Epoch, optimizer: Optimizer, of_net: list[float] = of_net) -> None:
+            of_net.append(epoch.loss)
+
         for task in images():
-            learn_task(
-                method,
-                task,
-                TRAINING,
-                hardware=hardware,
-                on_batch=lambda done, total: None,
-                on_epoch=lambda epoch, optimizer, name=name: losses[name].append(epoch.loss),
-            )
+            learn_task(method, task, TRAINING, hardware=hardware, on_batch=lambda done, total: None, on_epoch=note)
         rank = hardware.fabric.global_rank
         save_tensors(folder / f"{name}-{rank}", method.ledger.tensors(), {"losses": losses[name]})
     return losses

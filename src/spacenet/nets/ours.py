@@ -23,7 +23,7 @@ def blueprint_of(
     """The blueprint of a network for samples of this shape. It is traced with the options `narrow` laid over its own,
     which make it narrow and change nothing else, so that the widest network costs no more than the narrowest."""
     pairs = (tuple(sorted(each.items())) for each in (options, {**options, **narrow}))
-    return _blueprint(module, tuple(input_shape), *pairs)  # type: ignore[arg-type]
+    return _blueprint(module, tuple(input_shape), *pairs)
 
 
 @lru_cache(maxsize=64)

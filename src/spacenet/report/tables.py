@@ -81,9 +81,9 @@ def network_table(name: str, layers: "Sequence[Layer]", links: "Sequence[Link]")
     for layer in layers:
         units = "1 per class" if layer is layers[-1] else f"{layer.size:,}"
         values = sum(math.prod(value.shape) for value in layer.unit_values)
-        entering = [link for link in links if link.target == layer.name] or [None]
-        for link in entering:
-            first = [layer.name, units, str(values)] if link is entering[0] else [""] * 3
+        entering: list[Link | None] = [link for link in links if link.target == layer.name]
+        for number, link in enumerate(entering or [None]):
+            first = ["", "", ""] if number else [layer.name, units, str(values)]
             rows.append([*first, *_link_cells(link, sizes)])
     hidden = sum(layer.size for layer in layers[1:-1])
     columns = ["layer", "units", "values per unit", "reads", "weights per connection", "connections"]
