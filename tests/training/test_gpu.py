@@ -15,7 +15,7 @@ from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.modules import build_from_text, trace_module
 from spacenet.registry import METHODS
 from spacenet.space.blueprint import BATCH_STATS
-from spacenet.space.operations import normalize
+from spacenet.space.operations import NormalizePartly, normalize
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL
@@ -134,3 +134,14 @@ def test_batch_norm_where_some_units_use_the_batch(layout: torch.memory_format) 
         assert on_cpu is not None
         assert on_gpu is not None
         torch.testing.assert_close(on_gpu.cpu(), on_cpu, atol=1e-4, rtol=1e-4)
+
+
+def test_the_variance_of_a_constant_map_is_not_below_0() -> None:
+    """A run of minutes ended with a model that could not be saved."""
+    h = torch.zeros(8, 2, 4, 4, device="cuda")
+    scale, shift, mean, var = (torch.ones(2, device="cuda") for _ in range(4))
+    marked = torch.tensor([True, False], device="cuda")
+    for epsilon in (1e-5, 1e-3):
+        for _ in range(2000):  # until nothing of the initial variance is left
+            NormalizePartly.apply(h, scale, shift, mean, var, marked, epsilon, 0.1)
+        assert float(var.min()) >= 0.0

@@ -151,7 +151,7 @@ class NormalizePartly(torch.autograd.Function):
         momentum: float,
     ) -> Tensor:
         batch_mean, batch_factor = torch.batch_norm_stats(h, epsilon)
-        batch_var = batch_factor.pow(-2) - epsilon
+        batch_var = (batch_factor.pow(-2) - epsilon).clamp_(min=0.0)  # rounding: that of a constant map can be below 0
         update_statistics(mean, var, batch_mean, batch_var, uses_batch_stats, h.numel() // h.shape[1], momentum)
         used_mean = torch.where(uses_batch_stats, batch_mean, mean)
         factor = torch.where(uses_batch_stats, batch_factor, torch.rsqrt(var + epsilon))
