@@ -2,13 +2,15 @@
 
 Two in five slow clients send half a header, a byte per second; two in five stop in the middle of a body; the others,
 and one at full speed, send a body that never ends. All come back when they are cut off. The service, the slow clients
-and the measured ones share the computer, so part of any slowdown is their need of processor time.
+and the measured ones share the computer, so part of any slowdown is their need of processor time; the slow ones run at
+a lower priority, because they would be elsewhere.
 """
 
 import argparse
 import asyncio
 import json
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -124,6 +126,7 @@ def ask_large(address: str, ready: Barrier, over: Event, out: "Queue[list[Asked]
 
 def disturb(address: str, count: int, ready: Barrier, attack: Event, over: Event) -> None:
     """All slow clients, in one process."""
+    os.nice(10)
     ready.wait()
     attack.wait()
     asyncio.run(_disturb(address.removeprefix("http://"), count, over))
