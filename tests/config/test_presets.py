@@ -179,3 +179,11 @@ def test_sizes_that_are_given_are_those_of_a_task() -> None:
     assert isinstance(method, SparseMethod)
     assert method.budget(2).selected == {"hidden1": 30, "hidden2": 30}
     assert method.budget(2).reserved == {"hidden1": 20, "hidden2": 20}
+
+
+def test_a_preset_fits_into_a_wider_network_too() -> None:
+    over = {"net": {"hidden": [4_000, 4_000]}}
+    for classes, connections in ((2, 80), (5, 200)):
+        method = build_method(preset_config("split-mnist", "spacenet", over).model, (28, 28), CPU)
+        assert isinstance(method, SparseMethod)
+        assert list(method.budget(classes).connections.values()) == [10_000, 1_640, connections]

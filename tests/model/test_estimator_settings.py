@@ -27,7 +27,7 @@ CHANGES: dict[str, Any] = {
     "selected": (6,),
     "reserved": (1,),
     "connections": (0.01,),
-    "sized_for": 1,
+    "sized_for": (1, 2),
     "unused_first": False,
     "phantom_classes": 30,
     "label_smoothing": 0.3,

@@ -71,16 +71,16 @@ _ANY_NET = {"unused_first": True}  # sizes follow from the network and the tasks
 _MLP_SPACE = {
     "selected": [80],
     "reserved": [40],
-    "connections": [10_000, 1_640, 0.1],
+    "connections": [10_000, 1_640, 80],
     "phantom_classes": 8,
-    "sized_for": 5,
+    "sized_for": [5, 2],
 }
 _SMALL_CNN_10_100 = {
     "selected": [0],
     "reserved": [2, 2, 5, 6, 30],
     "connections": [0.12],
     "phantom_classes": 0,
-    "sized_for": 6,
+    "sized_for": [6, 10],
 }
 _SMALL_CNN_ICIFAR = {
     "selected": [0, 0, 0, 0, 150],
@@ -88,14 +88,14 @@ _SMALL_CNN_ICIFAR = {
     "unused_first": True,
     "connections": [0.15],
     "phantom_classes": 0,
-    "sized_for": 5,
+    "sized_for": [5, 20],
 }
 _WRN = {
     "selected": [0, 40, 60, 120],
     "reserved": [0, 16, 24, 60],
     "connections": [0.02],
     "phantom_classes": 0,
-    "sized_for": 5,
+    "sized_for": [5, 20],
 }
 # For spacenet-density, whose features are those of the first task: it gets more of the space and is learned longer,
 # the others for fewer epochs, so that the whole takes less than one and a half times spacenet's time.
@@ -128,9 +128,9 @@ PRESETS: dict[str, dict[str, Preset]] = {
             space={
                 "selected": [40],
                 "reserved": [20],
-                "connections": [1_200, 600, 0.15],
+                "connections": [1_200, 600, 60],
                 "phantom_classes": 8,
-                "sized_for": 5,
+                "sized_for": [5, 2],
             },
             sparse_training={"learning_rate": 0.02},
             rewire_fraction=0.5,
@@ -154,7 +154,7 @@ PRESETS: dict[str, dict[str, Preset]] = {
     },
     "split-cifar-10": {
         "small-cnn": Preset(
-            _SMALL_CNN, _SMALL_CNN_10_100 | {"sized_for": 5}, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN
+            _SMALL_CNN, _SMALL_CNN_10_100 | {"sized_for": [5, 2]}, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN
         )
     },
     "icifar-100": {
@@ -224,7 +224,7 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     if net is not None:
         chosen = chosen.with_net(net)
     if SIZES & given.get("method", {}).keys():
-        given = merge({"method": {"sized_for": None}}, given)  # sizes that are given are those of a task
+        given = merge({"method": {"sized_for": []}}, given)  # sizes that are given are those of a task
     own = METHOD_PRESETS.get(method, {})
     names = {"stream": {"name": stream}, "method": {"name": method}}
     return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spacenet.errors import SettingsError
@@ -38,6 +38,9 @@ class TaskBudget:
     selected: Sequence[int]  # 0 means all free units
     reserved: Sequence[int]
     connections: Sequence[float]  # below 1: a share of all connections that a link could have
+    classes: int = (
+        0  # of a task for which the number of connections to the output is meant; 0: it is that of every task
+    )
 
     def resolve(
         self, ledger: Ledger, classes: int, planned: Mapping[str, int] = MappingProxyType({})
@@ -59,6 +62,9 @@ class TaskBudget:
         size = {layer.name: ledger.size(layer.name) for layer in blueprint.layers} | dict(planned)
         size[blueprint.output.name] = classes
         shares = [link for link in blueprint.links if asked[link.name] < 1]
+        for link in blueprint.classifiers if self.classes else ():
+            if asked[link.name] >= 1:
+                asked[link.name] = max(1, round(asked[link.name] * classes / self.classes))
         plain = {link.name: round(asked[link.name] * size[link.source] * size[link.target]) for link in shares}
         dead = {link.name: _count_dead(ledger, link, units, classes) for link in shares}
         raised = {name: max(count, dead[name]) for name, count in plain.items()}
@@ -101,7 +107,7 @@ class TaskBudget:
             room = SMALLER if share and not follows else 1.0
             connections[link.name] = min(value * room, math.nextafter(1.0, 0.0)) if share else max(1, round(value))
         kept = {name: min(kept[name], units[name] or kept[name]) for name in sizes}
-        return TaskBudget(list(units.values()), list(kept.values()), list(connections.values()))
+        return replace(self, selected=[*units.values()], reserved=[*kept.values()], connections=[*connections.values()])
 
 
 def _scale_reserved(count: float, ratio: float, tasks: int, size: int) -> int:

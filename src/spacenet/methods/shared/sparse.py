@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.settings import WIDE
 from spacenet.data.stream import Samples, Stream, Task
-from spacenet.errors import SpaceFull
+from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
@@ -63,8 +63,9 @@ class SparseSettings(MethodSettings):
     """Units that the first task reserves, if different."""
     first_connections: tuple[Annotated[float, Ge(0)], ...] = ()
     """Connections of the first task, if different."""
-    sized_for: Annotated[int, Ge(1)] | None = None
-    """How many tasks the sizes above are meant for: with more tasks to expect, each gets less. Default: they stay."""
+    sized_for: tuple[Annotated[int, Ge(1)], ...] = ()
+    """How many tasks, and classes of each, the sizes above are meant for; with more tasks to expect, each gets less.
+    Default: the sizes are taken as they are."""
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
     phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] = 8
@@ -85,6 +86,8 @@ class SparseSettings(MethodSettings):
     def validate(self) -> None:
         super().validate()
         Plan.parse(self.expand)
+        if len(self.sized_for) not in (0, 2):
+            raise SettingsError("give the number of tasks and that of each one's classes", setting="sized_for")
 
     def for_tasks(self, tasks: int) -> Self:
         return self if self.expected_tasks is not None else replace(self, expected_tasks=tasks)
@@ -121,19 +124,21 @@ class SparseMethod(Method):
         self.plan.check_layers(blueprint)
         tasks = settings.expected_tasks or EXPECTED_TASKS
         default = default_budget(blueprint, tasks, settings.selected)
+        sized_for, classes = settings.sized_for or (tasks, 0)
         budget = TaskBudget(
             settings.selected or default.selected,
             settings.reserved or default.reserved,
             settings.connections or default.connections,
+            classes,
         )
         first = settings.first_selected, settings.first_reserved, settings.first_connections
-        apart, sized_for = any(first), settings.sized_for or tasks  # a first task of its own size keeps it
+        apart = any(first)  # a first task of its own size keeps it
         before = (first[1] or budget.reserved) if apart else (0,)
         self.task_budget = budget.scale(blueprint, max(1, sized_for - apart), max(1, tasks - apart), before)
         """What a task selects and reserves, and its connections: as given, or following from the network's size."""
         of_first = budget if apart else self.task_budget
         self.first_task_budget = TaskBudget(
-            first[0] or of_first.selected, first[1] or of_first.reserved, first[2] or of_first.connections
+            first[0] or of_first.selected, first[1] or of_first.reserved, first[2] or of_first.connections, classes
         )
         self.balance = Balance(settings.balance)
 
