@@ -15,7 +15,7 @@ from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets.modules import build_from_text, trace_module
 from spacenet.registry import METHODS
 from spacenet.space.blueprint import BATCH_STATS
-from spacenet.space.operations import NormalizePartly, normalize
+from spacenet.space.operations import normalize, normalize_partly
 from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import learn_task, make_optimizer, make_step
 from tests.methods.test_contract import SMALL
@@ -143,5 +143,5 @@ def test_the_variance_of_a_constant_map_is_not_below_0() -> None:
     marked = torch.tensor([True, False], device="cuda")
     for epsilon in (1e-5, 1e-3):
         for _ in range(2000):  # until nothing of the initial variance is left
-            NormalizePartly.apply(h, scale, shift, mean, var, marked, epsilon, 0.1)
+            normalize_partly(h, scale, shift, mean, var, marked, epsilon, 0.1)
         assert float(var.min()) >= 0.0
