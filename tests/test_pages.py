@@ -10,7 +10,7 @@ import pytest
 
 from tests.campaigns.pages import ROOT, run_page
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+pytestmark = [pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell"), pytest.mark.timeout(300)]
 
 
 def test_the_guide_runs_as_written(tmp_path: Path) -> None:

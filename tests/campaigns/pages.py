@@ -61,7 +61,7 @@ def run_page(page: str, folder: Path, *, quick: bool) -> str:
         env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"},
         capture_output=True,
         text=True,
-        timeout=115 if quick else 600,
+        timeout=280 if quick else 900,
         check=False,
     )
     assert done.returncode == 0, done.stderr + done.stdout
