@@ -16,8 +16,8 @@ $(VENV)/.done: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "spacenet needs Python 3.11 or newer; try make PYTHON=python3.12"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 	@# torch by itself first and pinned: a range could bring a build with gigabytes of GPU libraries
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check "$$(grep '^torch==' constraints.txt)" --constraint constraints.txt
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)" --constraint constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 run: setup ## Learn the embedded digits in five tasks with SpaceNet

@@ -10,7 +10,7 @@ def test_the_files_of_a_call_are_listed_in_order() -> None:
 
 
 def test_calls_are_counted() -> None:
-    assert count_calls(image_shape, lambda: (build_small_cnn((3, 9, 9)), build_small_cnn((9, 9)))) == 2
+    assert count_calls(image_shape, lambda: (build_small_cnn((3, 9, 9)), build_small_cnn((9, 9)))) == 4
     assert count_calls(image_shape, lambda: build_mlp((8, 8))) == 0
 
 
