@@ -112,3 +112,37 @@ def test_bodies_that_wait_for_each_other_do_not_wait_for_ever() -> None:
     lengths = asyncio.run(play())
     assert set(lengths) <= {LARGEST, 503}
     assert lengths.count(LARGEST) >= 2
+
+
+def test_room_is_made_by_the_slow_body_that_holds_most() -> None:
+    """Dismissing those that hold little would make no room, and their clients would be back at once."""
+
+    async def play() -> list[int | None]:
+        memory = Bodies(LARGEST)
+        sizes = [70, 70, 250, 70, 246]
+        slow = [asyncio.create_task(_received(memory, _stalled(size * KIB))) for size in sizes]
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(3):
+            assert await _received(memory, _fast(LARGEST)) == LARGEST
+        ended = [each.result() if each.done() else None for each in slow]
+        for each in slow:
+            each.cancel()
+        return ended
+
+    assert asyncio.run(play()) == [None, None, 503, None, None]
+
+
+def test_a_flood_is_read_at_a_bounded_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LARGE_RATE", 1024 * KIB)
+
+    async def flood() -> AsyncIterator[bytes]:
+        for _ in range(3):
+            yield b" " * 128 * KIB
+
+    async def play() -> float:
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        assert await _received(Bodies(512 * KIB), flood()) == 3 * 128 * KIB
+        return clock() - began
+
+    assert asyncio.run(play()) > 0.3

@@ -22,9 +22,11 @@ WAIT_SECONDS = 10.0
 MIN_RATE = 16 * 1024
 """Bytes per second that a client has to send on average, beyond `WAIT_SECONDS`."""
 SLOW_RATE = 256 * 1024
-"""Bodies that arrive with fewer bytes per second share half of the memory, and the slowest has to make room."""
+"""Bodies that arrive with fewer bytes per second share half of the memory, and the largest of them has to make room."""
 SLOW_SECONDS = 1.0
 """… if the service has waited for them that long."""
+LARGE_RATE = 32 * 1024**2
+"""Bytes per second of large bodies, all together, that the service reads: it has other requests to answer."""
 RETRY_SECONDS = 0.25
 
 
@@ -87,7 +89,8 @@ class Bodies:
                 self._freed.set()
 
     async def _collect(self, request: Request, arrival: Arrival) -> bytes:
-        clock, body = asyncio.get_running_loop().time, bytearray()
+        clock = asyncio.get_running_loop().time
+        chunks: list[bytes] = []  # not one array that grows: moving it would hold up all other requests
         try:
             async with arrival.limit as limit:
                 limit.reschedule(arrival.asked + arrival.patience)
@@ -98,18 +101,18 @@ class Bodies:
                         raise self._too_large()
                     if arrival.received > SMALL:
                         await self._take(arrival, arrival.received - SMALL - arrival.taken)
-                    body += chunk
+                    chunks.append(chunk)
                     arrival.asked = clock()
                     limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
                 limit.reschedule(None)
-            return bytes(body)
+            return b"".join(chunks)
         except TimeoutError as error:
             if arrival.dismissed:
                 raise RequestError("too many large requests arrive at the same time; try again later", 503) from error
             reason = f"the body did not arrive in time: at least {MIN_RATE // 1024} KiB per second are needed"
             raise RequestError(reason, 408) from error
         finally:
-            body.clear()  # now: the frames of an error may live on until the garbage collector comes
+            chunks.clear()  # now: the frames of an error may live on until the garbage collector comes
 
     def _too_large(self) -> RequestError:
         return RequestError(f"the body is larger than {self.max_bytes / 1024**2:g} MiB; send less at a time", 413)
@@ -119,7 +122,7 @@ class Bodies:
         arrival.waits_for_memory = True
         if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
             async with self._turn:
-                await asyncio.sleep(0)
+                await asyncio.sleep(size / LARGE_RATE)
         if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:
             await self._take_in_turn(self._slow, self.total // 2, size)
         else:
@@ -138,11 +141,16 @@ class Bodies:
             self.used += size
 
     def _make_room(self, now: float) -> None:
-        """Dismiss the slowest body if it is slow, or if bodies wait only for each other's memory."""
+        """Dismiss the slow body that holds most, or the slowest of all if bodies wait only for each other's memory.
+
+        Those that hold little make no room, and their clients would be back at once.
+        """
         holders = [each for each in self._arriving if each.taken or each.waits_for_memory]
         if any(each.dismissed for each in holders):
             return  # its memory is about to be free
-        slowest = min(holders, key=lambda each: each.rate(now))
+        slow = [each for each in holders if each.rate(now) < SLOW_RATE]
         in_work = self.used - sum(each.taken for each in holders)
-        if slowest.rate(now) < SLOW_RATE or (not in_work and all(each.waits_for_memory for each in holders)):
-            slowest.dismiss()
+        if slow:
+            max(slow, key=lambda each: each.taken).dismiss()
+        elif not in_work and all(each.waits_for_memory for each in holders):
+            min(holders, key=lambda each: each.rate(now)).dismiss()

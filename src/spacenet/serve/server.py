@@ -1,5 +1,6 @@
 """The server around the application: its limits, and how it ends."""
 
+import gc
 import signal
 import socket
 import threading
@@ -22,6 +23,8 @@ LAST_REQUESTS_SECONDS = 10
 ACCEPT_AT_ONCE = 4
 """New connections between two looks at the others."""
 BACKLOG = 1024
+COLLECT_AFTER = (10_000, 20, 100)
+"""Garbage is collected less often than by default, because that stops all threads."""
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)]
 
 
@@ -49,6 +52,9 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         for each in sockets or ():  # asyncio takes one number for both
             each.listen(BACKLOG)
+        gc.collect()
+        gc.freeze()  # libraries are no garbage: going through all their objects would hold up every request
+        gc.set_threshold(*COLLECT_AFTER)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
