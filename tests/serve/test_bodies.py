@@ -114,8 +114,9 @@ def test_bodies_that_wait_for_each_other_do_not_wait_for_ever() -> None:
     assert lengths.count(LARGEST) >= 2
 
 
-def test_room_is_made_by_the_slow_body_that_holds_most() -> None:
+def test_room_is_made_by_the_slow_body_that_holds_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dismissing those that hold little would make no room, and their clients would be back at once."""
+    monkeypatch.setattr(bodies, "SLOW_RATE", 16 * 1024 * KIB)
 
     async def play() -> list[int | None]:
         memory = Bodies(LARGEST)
