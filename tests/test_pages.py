@@ -2,13 +2,12 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.campaigns.pages import ROOT, run_page
+from tests.warm import run_script
 
 pytestmark = [pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell"), pytest.mark.timeout(300)]
 
@@ -56,15 +55,9 @@ def test_the_terminal_output_in_the_readme_is_that_of_the_command(tmp_path: Path
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"\$ spacenet (.*)\n((?:.*\n)*?)```", page)
     assert example is not None
-    done = subprocess.run(
-        [sys.executable, "-m", "spacenet", *example[1].split()],
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    printed = f"{done.stderr}\n{done.stdout}"
+    code, out, err = run_script(f"spacenet {example[1]}", tmp_path, timeout=60, columns=120)
+    assert code == 0, err
+    printed = f"{err}\n{out}"
     lines = {_without_times(line) for line in printed.splitlines()}
     assert [line for line in example[2].splitlines() if _without_times(line) not in lines] == []
 

@@ -21,6 +21,7 @@ from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
+from tests.warm import start
 
 BOTH = pytest.mark.parametrize("to", ["onnx", "torch"])
 NET_CASES = [
@@ -220,8 +221,8 @@ network = torch.export.load("packed.pt2", extra_files=facts).module()
 x = torch.from_numpy(numpy.load("x.npy"))
 print(json.dumps([network(x).tolist(), network(x[:1]).tolist(), json.loads(facts["spacenet.json"])["classes"]]))
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
-    several, one, classes = json.loads(done.stdout)
+    out, _ = start(["python", "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True).communicate()
+    several, one, classes = json.loads(out)
     np.testing.assert_allclose(several, learned.predict_proba(samples(7, 8)), atol=1e-5)
     np.testing.assert_allclose(one, several[:1], atol=1e-6)
     assert json.loads(classes) == ["cat", "dog", "fox", "owl"]
