@@ -102,8 +102,11 @@ def test_a_model_of_bytes_takes_values_from_0_to_255(to: str, tmp_path: Path) ->
     assert expected.std() > 0.1, "nothing to compare"
 
 
-@BOTH
-@pytest.mark.parametrize(("net", "hidden", "shape", "space"), NET_CASES, ids=[case[0] for case in NET_CASES])
+@pytest.mark.parametrize(
+    ("net", "hidden", "shape", "space", "to"),
+    [(*NET_CASES[0], "torch"), *((*case, "onnx") for case in NET_CASES)],
+    ids=["small-cnn-torch", *(f"{case[0]}-onnx" for case in NET_CASES)],
+)
 def test_networks_of_feature_maps(
     to: str, net: str, hidden: tuple[int, ...], shape: tuple[int, ...], space: Any, tmp_path: Path
 ) -> None:
@@ -117,9 +120,8 @@ def test_networks_of_feature_maps(
         np.testing.assert_allclose(answers(tmp_path / "model", to, x), learned.predict_proba(x), atol=1e-5)
 
 
-@BOTH
-@pytest.mark.parametrize("kind", DENSITY_CASES)
-def test_class_statistics_are_exported_with_the_network(to: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "to"), [("features", "torch"), *((kind, "onnx") for kind in DENSITY_CASES)])
+def test_class_statistics_are_exported_with_the_network(kind: str, to: str, tmp_path: Path) -> None:
     # Few features count little here, so that probabilities lie between 0 and 1 and there is something to compare.
     learned = density_model(kind, ["cat", "dog"], ["dog", "fox"], sharpness=0.01)
     exported = files.export_model(learned, tmp_path / "model", to)
