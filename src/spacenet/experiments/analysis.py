@@ -1,18 +1,22 @@
 """What the plots of a report need beyond metrics and model, computed while the data is there."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path
 
 import dacite
+import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
+from spacenet.data.stream import Samples, Stream, Task
 from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.density.statistics import count_floats
+from spacenet.model.scores import Calibration, Mistake, Mistakes, confident_mistakes, displayable
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
 ANALYSIS = "analysis.safetensors"
@@ -41,6 +45,10 @@ class Analysis:
 
     confusion: Tensor | None = None
     """(classes, classes): how many test samples of the row's class were predicted as the column's, in the end."""
+    calibration: Calibration | None = None
+    """Of the softmax of the scores, in the end."""
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    """Test samples that are predicted wrongly in the end."""
     activations: Mapping[str, Tensor] = field(default_factory=dict)
     """For each hidden layer (samples, units), after the first task, for test samples of two of its classes."""
     labels: tuple[str, ...] = ()
@@ -59,10 +67,28 @@ class Analysis:
         self.activations = {name: values.half().float() for name, values in found.items()}
         self.labels = tuple(labels) if found else ()
 
-    def record_confusion(self, truth: Tensor, predicted: Tensor, classes: int) -> None:
-        """Count which class is predicted as which after the last task."""
+    def record_predictions(self, output: Tensor, stream: Stream, tests: Sequence[Samples]) -> None:
+        """Keep which class is predicted as which after the last task, how confidently, and the worst mistakes.
+
+        `output` are the scores for the test samples of the tasks learned, one task after the other.
+        """
+        truth, classes = torch.cat([test.y for test in tests]), output.shape[1]
+        predicted = output.argmax(1)
+        confidence = output.double().softmax(1).gather(1, predicted[:, None])[:, 0].nan_to_num(0.0)
         counts = (truth * classes + predicted).bincount(minlength=classes * classes)
         self.confusion = counts.int().view(classes, classes)
+        self.calibration = Calibration.of(confidence.numpy(), (predicted == truth).numpy())
+        rows = confident_mistakes(confidence.numpy(), predicted.numpy(), truth.numpy())
+        starts, labels = [0, *accumulate(map(len, tests))], [str(label) for label in stream.labels]
+        found, inputs = [], []
+        for row in rows.tolist():
+            task = bisect_right(starts, row) - 1
+            place, x = stream.raw_test_sample(stream[task], row - starts[task])
+            true, wrong = labels[int(truth[row])], labels[int(predicted[row])]
+            found.append(Mistake(f"test sample {place}", true, wrong, 100 * float(confidence[row])))
+            inputs.append(x)
+        scale = stream.resolved_preprocessing.scale or 1.0
+        self.mistakes = Mistakes(tuple(found), displayable(np.stack(inputs), scale)) if found else Mistakes()
 
     def record_truncation(
         self, method: Method, tests: Sequence[Samples], classes: Sequence[range], input_shape: tuple[int, ...]
@@ -85,8 +111,12 @@ class Analysis:
         tensors = in_section("activations", {name: values.half() for name, values in self.activations.items()})
         if self.confusion is not None:
             tensors["confusion"] = self.confusion
+        if self.mistakes.inputs is not None:
+            tensors["mistakes"] = torch.from_numpy(self.mistakes.inputs)
         facts = {
             "labels": list(self.labels),
+            "calibration": asdict(self.calibration) if self.calibration else None,
+            "mistakes": [asdict(each) for each in self.mistakes.each],
             "class_memory": asdict(self.class_memory) if self.class_memory else None,
             "truncated": [asdict(each) for each in self.truncated],
         }
@@ -100,7 +130,9 @@ class Analysis:
             return cls()
         tensors, facts = load_tensors(path)
         activations = {name: values.float() for name, values in section(tensors, "activations").items()}
-        found = {**facts, "confusion": tensors.get("confusion"), "activations": activations}
+        inputs = tensors["mistakes"].numpy() if "mistakes" in tensors else None
+        mistakes = {"each": facts.get("mistakes", []), "inputs": inputs}
+        found = {**facts, "confusion": tensors.get("confusion"), "activations": activations, "mistakes": mistakes}
         return dacite.from_dict(cls, found, dacite.Config(cast=[tuple]))
 
 
