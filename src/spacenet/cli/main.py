@@ -22,6 +22,7 @@ COMMANDS = {
     "report": ("DIR …", "make the page of a run or a comparison again"),
     "learn": ("MODEL", "add classes to a saved model"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
+    "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),
     "inspect": ("MODEL", "show what a model holds and how much space is left"),
     "export": ("MODEL", "write a model as ONNX or for torch"),
     "serve": ("MODEL", "serve a model over HTTP"),

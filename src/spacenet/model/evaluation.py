@@ -1,17 +1,17 @@
 """How good a model is on labeled data: for each task and class, old against new classes, and its calibration.
 
-The data comes in chunks; only counts and the most confident mistakes are kept of it.
+The data is read in chunks; only counts and the most confident mistakes are kept of it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from spacenet.data.arrays import samples_per_chunk
-from spacenet.data.checks import check_labels, check_samples
+from spacenet.data.checks import check_labels
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
@@ -32,15 +32,6 @@ from spacenet.utils.text import plural, printable
 
 MAX_NAMED = 10
 """Labels that a message names."""
-
-
-@dataclass(frozen=True)
-class LabeledChunk:
-    """Some samples, their labels, and the name of each in messages."""
-
-    x: Array
-    y: Array
-    names: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -102,23 +93,18 @@ class Evaluation:
         }
 
 
-def evaluate_model(model: Model, chunks: Iterable[LabeledChunk]) -> Evaluation:
-    """Evaluate a model on all chunks. Raises `DataError` if the model knows none of the labels."""
-    tally = _Tally(model)
-    for chunk in chunks:
-        tally.add(chunk)
-    return tally.result()
+def evaluate_model(model: Model, x: Array, y: Array) -> Evaluation:
+    """Evaluate a model on raw samples and their labels, chunk by chunk: they may lie in a file.
 
-
-def split_arrays(x: Array, y: Array, name: str = "row") -> Iterator[LabeledChunk]:
-    """Arrays in memory as chunks, their samples named by row."""
-    x, y = check_samples(x, "x"), check_labels(y, "y")
+    Raises `DataError` if the model knows none of the labels.
+    """
+    y = check_labels(y, "y")
     if len(x) != len(y):
         raise DataError(f"{len(x)} samples and {len(y)} labels; give one label per sample")
-    step = samples_per_chunk(x.shape[1:])
-    for first in range(0, len(x), step):
-        rows = slice(first, first + step)
-        yield LabeledChunk(x[rows], y[rows], [f"{name} {row}" for row in range(first, min(first + step, len(x)))])
+    tally, step = _Tally(model), samples_per_chunk(model.input_shape)
+    for first in range(0, len(y), step):
+        tally.add(np.asarray(x[first : first + step]), y[first : first + step], first)
+    return tally.result()
 
 
 class _Tally:
@@ -134,8 +120,9 @@ class _Tally:
         self.calibration, self.mistakes = Calibration.of(np.zeros(0), np.zeros(0, bool)), Mistakes()
         self.unknown: Counter[str] = Counter()
 
-    def add(self, chunk: LabeledChunk) -> None:
-        labels, of_label = np.unique(chunk.y, return_inverse=True)
+    def add(self, x: Array, y: Array, first: int) -> None:
+        """Count a chunk, whose first sample has the number `first`."""
+        labels, of_label = np.unique(y, return_inverse=True)
         places = self._places(labels.tolist())
         truth = places[of_label.reshape(-1)]
         counts = np.bincount(of_label.reshape(-1), minlength=len(labels)).tolist()
@@ -144,9 +131,8 @@ class _Tally:
                 self.unknown[printable(label)] += number
         known = np.flatnonzero(truth >= 0)
         if not len(known):
-            self.model.check_inputs(chunk.x)
             return
-        x, truth = chunk.x[known], truth[known]
+        x, truth = x[known], truth[known]
         probabilities = self.model.predict_proba(x)
         predicted, confidence = probabilities.argmax(1), probabilities.max(1)
         np.add.at(self.confusion, (truth, predicted), 1)
@@ -157,7 +143,7 @@ class _Tally:
         rows = confident_mistakes(confidence, predicted, truth)
         found = tuple(
             Mistake(
-                printable(chunk.names[known[row]]),
+                f"row {first + known[row]}",
                 str(self.classes[truth[row]]),
                 str(self.classes[predicted[row]]),
                 100 * float(confidence[row]),

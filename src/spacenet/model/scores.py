@@ -202,17 +202,14 @@ def is_image(shape: Sequence[int]) -> bool:
 def displayable(x: Array, scale: float) -> Array:
     """Raw samples as `Mistakes` keeps them. `scale` brings their values to about 0…1.
 
-    Bytes stay as they are; other values of images are brought to 0…255 by `scale` if they then lie between 0 and 1,
-    and else each image by its own lowest and highest value.
+    Values of images become bytes: by `scale` if that brings them to between 0 and 1, else each image by its own lowest
+    and highest value.
     """
     if not is_image(x.shape[1:]):
         return np.asarray(x.reshape(len(x), -1)[:, :MAX_FEATURES], np.float64)
     x = x[:, 0] if x.ndim == 4 and x.shape[1] == 1 else x
     step = -(-max(x.shape[-2:]) // MAX_PIXELS)
-    x = x[..., ::step, ::step]
-    if x.dtype == np.uint8:
-        return np.ascontiguousarray(x)
-    values = np.asarray(x, np.float64) * scale
+    values = np.asarray(x[..., ::step, ::step], np.float64) * scale
     flat = values.reshape(len(x), -1)
     if flat.size and (flat.min() < 0 or flat.max() > 1):
         low, high = (edge.reshape(-1, *[1] * (x.ndim - 1)) for edge in (flat.min(1), flat.max(1)))

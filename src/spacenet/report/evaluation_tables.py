@@ -43,9 +43,11 @@ def evaluation_table(found: "Evaluation") -> Table:
         ["ECE", f"{calibration.ece:.2f}", "expected calibration error in points, 15 bins"],
     ]
     if found.old_new:
-        old, new = (percent(value, 2) for value in (found.old_new.old_accuracy, found.old_new.new_accuracy))
-        rows[1:1] = [["old classes", old, "accuracy on all tasks but the last"]]
-        rows[2:2] = [["new classes", new, "accuracy on the last task"]]
+        sides = (
+            ("old classes", found.old_new.old_accuracy, "accuracy on all tasks but the last"),
+            ("new classes", found.old_new.new_accuracy, "accuracy on the last task"),
+        )
+        rows[1:1] = [[name, f"{percent(value, 2)} %", text] for name, value, text in sides if value is not None]
     return Table("Evaluation", [], rows, "lrl", [text] if (text := unknown_text(found)) else [])
 
 
@@ -78,19 +80,22 @@ def old_new_table(found: "OldNew") -> Table:
     """Where the predictions for old and for new classes go."""
     sides = (
         ("old classes", found.old_samples, found.old_accuracy, found.within_old, found.old_as_new),
-        ("new classes", found.new_samples, found.new_accuracy, found.within_new, found.new_as_old),
+        ("new classes", found.new_samples, found.new_accuracy, found.new_as_old, found.within_new),
     )
     rows = [
-        [name, f"{samples:,}", percent(accuracy), f"{within:,}", f"{across:,}"]
-        for name, samples, accuracy, within, across in sides
+        [name, f"{samples:,}", percent(accuracy), f"{as_old:,}", f"{as_new:,}"]
+        for name, samples, accuracy, as_old, as_new in sides
     ]
-    columns = ["", "samples", "accuracy %", "errors among themselves", "errors towards the others"]
-    notes = ["New: the classes of the last task. Old: those of all tasks before."]
+    columns = ["true class", "samples", "accuracy %", "wrong, as old", "wrong, as new"]
+    notes = [
+        "New: the classes of the last task. Old: those of all tasks before. "
+        "Wrong, as new: predicted as a wrong class, which is one of the last task."
+    ]
     return Table("Old against new classes", columns, rows, notes=notes)
 
 
 def classes_table(scores: "Sequence[ClassScores]", title: str = "Precision and recall of each class") -> Table:
-    """One row for each class; then the mean of all classes."""
+    """One row for each class."""
     names = ("precision", "recall", "f1")
     rows = [
         [printable(each.label), str(each.task), *(percent(getattr(each, name)) for name in names), f"{each.samples:,}"]

@@ -51,7 +51,8 @@ def reference_section(runs: Sequence[RunData], beside: RunData | None = None) ->
             notes.append(f"{method} covers {share:.0f} % of the way from {LOWER} to {UPPER}.")
     missing = [name for name in (LOWER, UPPER) if name not in known and name != method]
     table = Table("ACC beside what is known of the same stream", ["", "ACC %", ""], rows, "lrl")
-    command = compare_command(runs[0].config, [*missing, method]) if missing else None
+    order = [name for name in (LOWER, method, UPPER) if name in (*missing, method)]
+    command = compare_command(runs[0].config, order) if missing else None
     commands = [(f"No result of {' and '.join(missing)} on this stream was found; this makes them:", command or "")]
     return Section("Is this good?", [table], notes, commands=commands if command else [])
 
