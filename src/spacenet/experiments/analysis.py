@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -45,10 +45,6 @@ class Analysis:
 
     confusion: Tensor | None = None
     """(classes, classes): how many test samples of the row's class were predicted as the column's, in the end."""
-    calibration: Calibration | None = None
-    """Of the softmax of the scores, in the end."""
-    mistakes: Mistakes = field(default_factory=Mistakes)
-    """Test samples that are predicted wrongly in the end."""
     activations: Mapping[str, Tensor] = field(default_factory=dict)
     """For each hidden layer (samples, units), after the first task, for test samples of two of its classes."""
     labels: tuple[str, ...] = ()
@@ -57,6 +53,10 @@ class Analysis:
     """What was kept of each class, for methods that keep class statistics."""
     truncated: tuple[Truncated, ...] = ()
     """Accuracy with less of it, from the fewest directions to all that were kept."""
+    calibration: Calibration | None = None
+    """Of the softmax of the scores, in the end."""
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    """Test samples that are predicted wrongly in the end."""
 
     def record_activations(self, method: Method, task: Task) -> None:
         """Keep the activations for samples of two classes of the first task."""
@@ -131,9 +131,9 @@ class Analysis:
         tensors, facts = load_tensors(path)
         activations = {name: values.float() for name, values in section(tensors, "activations").items()}
         inputs = tensors["mistakes"].numpy() if "mistakes" in tensors else None
-        mistakes = {"each": facts.get("mistakes", []), "inputs": inputs}
-        found = {**facts, "confusion": tensors.get("confusion"), "activations": activations, "mistakes": mistakes}
-        return dacite.from_dict(cls, found, dacite.Config(cast=[tuple]))
+        each = tuple(Mistake(**mistake) for mistake in facts.pop("mistakes", []))
+        found = {**facts, "confusion": tensors.get("confusion"), "activations": activations}
+        return replace(dacite.from_dict(cls, found, dacite.Config(cast=[tuple])), mistakes=Mistakes(each, inputs))
 
 
 def truncation_steps(directions: int) -> list[int]:

@@ -51,7 +51,7 @@ def reference_section(runs: Sequence[RunData], beside: RunData | None = None) ->
             notes.append(f"{method} covers {share:.0f} % of the way from {LOWER} to {UPPER}.")
     missing = [name for name in (LOWER, UPPER) if name not in known and name != method]
     table = Table("ACC beside what is known of the same stream", ["", "ACC %", ""], rows, "lrl")
-    order = [name for name in (LOWER, method, UPPER) if name in (*missing, method)]
+    order = [name for name in dict.fromkeys((LOWER, method, UPPER)) if name in (*missing, method)]
     command = compare_command(runs[0].config, order) if missing else None
     commands = [(f"No result of {' and '.join(missing)} on this stream was found; this makes them:", command or "")]
     return Section("Is this good?", [table], notes, commands=commands if command else [])
@@ -63,7 +63,7 @@ def find_references(runs: Sequence[RunData], beside: RunData | None = None) -> l
     wanted = {LOWER, UPPER} - {first.method}
     if beside is not None and beside.method in wanted and _same_stream(beside, first):
         groups[beside.method, beside.folder] = [float(beside.metrics["acc"])]
-    for folder in islice(_folders_beside(first), MAX_FOLDERS):
+    for folder in dict.fromkeys(islice(_folders_beside(first), MAX_FOLDERS)):
         with suppress(SpacenetError, ValueError, KeyError, TypeError):  # other files than ours
             config, metrics = load_config(folder), load_metrics(folder)
             if metrics is None or metrics["stopped"] or config.model.method not in wanted:

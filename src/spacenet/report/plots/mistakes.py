@@ -34,7 +34,7 @@ def _draw(mistakes: Mistakes) -> Figure:
     high, wide = images.shape[1:3]
     columns = min(COLUMNS, len(images))
     rows = -(-len(images) // columns)
-    figure = new_figure(rows * min(2.4, (WIDTH - 0.4) / COLUMNS * high / wide + 0.55))
+    figure = new_figure(rows * min(2.4, (WIDTH - 0.4) / COLUMNS * high / wide + 0.55) + 0.25)
     panels: Any = figure.subplots(rows, COLUMNS, squeeze=False)
     for axes in panels.flat:
         axes.set(xticks=[], yticks=[])
@@ -45,4 +45,6 @@ def _draw(mistakes: Mistakes) -> Figure:
         true, predicted = (drawing.clip_name(name, LETTERS) for name in (mistake.true, mistake.predicted))
         axes.set_xlabel(f"{true}\n→ {predicted}", size=8)
         axes.set_title(f"{mistake.confidence:.0f} %", size=8)
+    below = "below each image: its class → the predicted class; above: the probability of that"
+    figure.supxlabel(below, size=9)
     return figure
