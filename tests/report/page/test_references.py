@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.report.made_up import metrics, run_data
 from tests.report.page.test_build import save_run
 
 
-def saved(folder: Path, method: str = "spacenet", seed: int = 0, **over: object) -> RunData:
+def saved(folder: Path, method: str = "spacenet", seed: int = 0, **over: Any) -> RunData:
     run = run_data(metrics(method=method, seed=seed, **over))
     save_run(folder, run)
     return replace(run, folder=folder)
@@ -70,7 +71,7 @@ def test_other_runs_beside_it_are_found_and_the_most_seeds_count(tmp_path: Path)
 @pytest.mark.parametrize("what", ["other stream", "other labels", "stopped", "unfinished", "not ours"])
 def test_what_cannot_be_compared_is_left_out(tmp_path: Path, what: str) -> None:
     run, folder = saved(tmp_path / "mine"), tmp_path / "other"
-    naive = saved(folder, "naive", **({"stopped": "full"} if what == "stopped" else {}))
+    naive = saved(folder, "naive", stopped="full" if what == "stopped" else None)
     if what == "other stream":
         save_run(folder, replace(naive, config=replace(naive.config, stream=replace(naive.config.stream, tasks="0/1"))))
     if what == "other labels":

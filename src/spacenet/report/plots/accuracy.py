@@ -13,7 +13,7 @@ from spacenet.report.tables import matrix_table
 from spacenet.utils.text import MeanStd
 
 MAX_LABELS = 12  # lines up to which each has a label
-STRETCH = 0.12  # opacity of the areas around lines
+OPACITY = 0.12  # opacity of the areas around lines
 
 
 def learned_matrix(run: RunData) -> Percentages:
@@ -105,7 +105,8 @@ def _shade(axes: Axes, steps: Any, values: Percentages, color: str) -> None:
     """The area of ± one standard deviation over the seeds, (seed, step), if there are several."""
     if len(values) > 1:
         mean, std = values.mean(0), values.std(0, ddof=1)
-        axes.fill_between(steps + 1, mean - std, mean + std, color=color, alpha=STRETCH, linewidth=0)
+        low, high = (np.clip(edge, 0, 100) for edge in (mean - std, mean + std))
+        axes.fill_between(steps + 1, low, high, color=color, alpha=OPACITY, linewidth=0)
 
 
 def _label_ends(

@@ -27,13 +27,13 @@ CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--grou
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
 """Okabe and Ito's colors, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
 COLORMAP = "cividis"  # for amounts: brighter is more, with any color vision
+FigureFormat = Literal["svg", "png", "pdf"]
 WIDTH = 7.2  # inches of a plot over the page's whole width; its text is then as large as the page's
 DPI = 200
-FigureFormat = Literal["svg", "png", "pdf"]
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
     "svg.hashsalt": "spacenet",  # the same plot gives the same file
-    "pdf.fonttype": 42,  # TrueType: publishers refuse Type 3
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
     "font.family": "sans-serif",
     "font.size": 9,
     "text.parse_math": False,  # a class may be named $x_{$
@@ -84,16 +84,18 @@ class Plot:
         return self._render(format="png", dpi=DPI)
 
     def pdf(self) -> bytes:
-        """The content of a PDF file."""
+        """The content of a PDF file, with its fonts embedded. The same plot gives the same file."""
         return self._render(format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
 
     def save(self, folder: Path, formats: Sequence[FigureFormat] = ("svg", "png")) -> list[Path]:
-        """Write it into files, for a paper."""
-        content = {"svg": lambda: self.svg().encode(), "png": self.png, "pdf": self.pdf}
-        paths = [folder / f"{self.name}.{each}" for each in dict.fromkeys(formats)]
-        for path in paths:
-            save_bytes(path, content[path.suffix[1:]]())
-        return paths
+        """Write it as a file of each format, for a paper."""
+        written = []
+        for each in formats:
+            content: bytes | str = getattr(self, each)()
+            path = folder / f"{self.name}.{each}"
+            save_bytes(path, content.encode() if isinstance(content, str) else content)
+            written.append(path)
+        return written
 
     def _render(self, **options: Any) -> bytes:
         file = io.BytesIO()
