@@ -12,7 +12,7 @@ from spacenet.registry import STREAMS
 
 def run_command(config: RunConfig, seeds: int = 1) -> str | None:
     """The shortest such line over the stream's presets; None if the data was given in Python."""
-    if config.stream.npz is None and config.stream.name not in STREAMS:
+    if config.stream.data is None and config.stream.name not in STREAMS:
         return None
     _, *others = preset_names(config.stream.name)
     # A preset that is named like the network is chosen by --preset, so that it does not matter what --net alone does.
@@ -24,8 +24,7 @@ def run_command(config: RunConfig, seeds: int = 1) -> str | None:
 
 def _arguments(config: RunConfig, preset: str | None) -> list[str]:
     stream, model = config.stream, config.model
-    words = [] if stream.npz is not None else [stream.name]  # first: a list of numbers would swallow it
-    words += ["--method", model.method]
+    words = [str(stream.data or stream.name), "--method", model.method]
     if preset is not None:
         words += ["--preset", preset]
     default = preset_config(stream.name, model.method, preset=preset)
@@ -43,7 +42,7 @@ def _arguments(config: RunConfig, preset: str | None) -> list[str]:
 def _differences(settings: Any, default: Any) -> Iterator[str]:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        if field.name == "name" or value == getattr(default, field.name):
+        if field.name in ("name", "data") or value == getattr(default, field.name):
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):
