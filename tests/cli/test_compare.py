@@ -13,7 +13,7 @@ from tests.support import clouds_file
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str]:
     (tmp_path / "quick.toml").write_text(QUICK)
-    data = ["--npz", str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
+    data = [str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
     return ["compare", *data, "--methods", "naive,spacenet", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]
 
 

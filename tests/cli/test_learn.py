@@ -30,14 +30,14 @@ def npz(folder: Path, **arrays: object) -> Path:
 
 
 def learn(file: Path, new: Path, *more: str) -> int:
-    return main(["learn", str(file), "--npz", str(new), *more])
+    return main(["learn", str(file), str(new), *more])
 
 
 def test_in_a_fresh_process_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     learned: Model = model([0, 1])
     save_model(tmp_path / "m", learned)
     x, y = blobs([2, 3])
-    arguments = ["learn", str(tmp_path / "m"), "--npz", str(npz(tmp_path, x=x, y=y))]
+    arguments = ["learn", str(tmp_path / "m"), str(npz(tmp_path, x=x, y=y))]
     command = [sys.executable, "-m", "spacenet", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "Task 2 learned" in done.stdout
@@ -143,7 +143,7 @@ def test_data_that_does_not_do(
         (["--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
         (["--out", "."], "is a folder"),
         (["--out", "no/where"], "out: no is not a folder that can be written to"),
-        (["--npz", "missing.npz"], "missing.npz: no such file"),
+        (["missing.npz"], "missing.npz: no such file"),
     ],
 )
 def test_options_that_do_not_do(
@@ -245,7 +245,7 @@ def test_an_output_is_never_an_input(file: Path, tmp_path: Path, capsys: pytest.
     (tmp_path / "link.csv").symlink_to(table)
     before = {path: path.read_bytes() for path in (file, new, table)}
     for arguments in (
-        ["learn", str(file), "--npz", str(new), "--out", str(new)],
+        ["learn", str(file), str(new), "--out", str(new)],
         ["predict", str(file), str(table), "--out", str(file)],
         ["predict", str(file), str(table), "--out", str(table)],
         ["predict", str(file), str(table), "--out", str(tmp_path / "link.csv")],

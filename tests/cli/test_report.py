@@ -17,13 +17,13 @@ PIP = 'pip install "spacenet-cl[report]"'
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, with its page."""
     place = tmp_path_factory.mktemp("run")
-    assert main(["run", "--npz", str(clouds_file(place)), "--out", str(place / "run"), "--quiet", *SMALL]) == 0
+    assert main(["run", str(clouds_file(place)), "--out", str(place / "run"), "--quiet", *SMALL]) == 0
     return place / "run"
 
 
 @pytest.fixture
 def npz(tmp_path: Path) -> list[str]:
-    return ["--npz", str(clouds_file(tmp_path)), "--out", str(tmp_path / "out"), "--quiet"]
+    return [str(clouds_file(tmp_path)), "--out", str(tmp_path / "out"), "--quiet"]
 
 
 def test_a_run_ends_with_its_page(folder: Path) -> None:

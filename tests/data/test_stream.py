@@ -137,7 +137,7 @@ def test_a_validation_split_replaces_the_test_set_and_leaves_it_alone() -> None:
 
 
 def test_the_users_own_file(tmp_path: Path) -> None:
-    tasks = build_stream(StreamConfig(npz=clouds_file(tmp_path), classes_per_task=3))
+    tasks = build_stream(StreamConfig(data=clouds_file(tmp_path), classes_per_task=3))
     assert tasks.name == tasks.config.name == "custom"
     assert [task.labels for task in tasks] == [(0, 1, 2), (3, 4, 5)]
 

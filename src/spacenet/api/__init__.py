@@ -2,6 +2,7 @@
 
 from spacenet.api.functions import BEST, VALIDATION, compare, resume, run, sweep, tensorboard_callbacks
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
+from spacenet.api.settings import stream_name
 from spacenet.experiments.comparison import REFERENCE, seed_folders
 from spacenet.experiments.run import CONFIG
 from spacenet.experiments.sweep import Trial
@@ -20,6 +21,7 @@ __all__ = [
     "resume",
     "run",
     "seed_folders",
+    "stream_name",
     "sweep",
     "tensorboard_callbacks",
 ]

@@ -1,8 +1,7 @@
 """`spacenet evaluate`: measure a model on labeled data."""
 
 import json
-import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
@@ -10,31 +9,38 @@ import tyro
 from tyro.conf import arg
 
 from spacenet.cli.forms import ModelArgument, parse
-from spacenet.cli.output import output_file, print_tables
-from spacenet.data.arrays import read_arrays
-from spacenet.data.checks import looks_scaled
+from spacenet.cli.output import output_file, print_tables, warn_of_scale
+from spacenet.config.stream import DataConfig, TableConfig
+from spacenet.data.arrays import samples_per_chunk
+from spacenet.data.sources import Target, read_labeled
 from spacenet.errors import SettingsError
 from spacenet.model.evaluation import Evaluation, evaluate_model
 from spacenet.model.file import load_model
 from spacenet.report.evaluation_tables import evaluation_tables
 from spacenet.utils.text import format_bytes
 
-log = logging.getLogger("spacenet")
-DATA = "Labeled data: .npz with x_test and y_test, or with x and y."
+DATA = (
+    "Samples with labels: .npz (its x_test and y_test if it has them, else x and y), .csv or .parquet with --label, .npy "
+    "with --label FILE, or folders of images with one sub-folder per class; several are taken together."
+)
 
 
 @dataclass(frozen=True)
-class EvaluateOptions:
+class EvaluateOptions(TableConfig):
     """Measure a model on labeled data: accuracy on each task, precision and recall of each class, old against new
     classes, confusion and calibration. Samples with labels that the model does not know are counted and left out.
     """
 
     model: ModelArgument
     data: Annotated[tyro.conf.Positional[tuple[Path, ...]], arg(metavar="DATA …", help=DATA, help_behavior_hint="")]
+    resize: bool = False
+    """Resize images to the model's size (stretched, if their proportions differ)."""
     json: bool = False
     """Print everything as JSON instead of tables."""
     out: Path | None = None
     """Write an HTML page with all plots to this file too."""
+    quiet: bool = False
+    """Show no progress."""
 
 
 def evaluate(arguments: list[str]) -> int:
@@ -54,12 +60,10 @@ def evaluate(arguments: list[str]) -> int:
 
 def _evaluate(options: EvaluateOptions) -> Evaluation:
     model = load_model(options.model)
-    x, y = read_arrays(options.data[0].expanduser(), ("x_test", "y_test"), ("x", "y")).values()
-    if looks_scaled(x, model.fitted_normalization.scale):
-        log.warning(
-            "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
-            "multiply them by 255"
-        )
+    target = Target(model.input_shape, model.fitted_normalization.scale, options.resize)
+    reading = DataConfig(**{field.name: getattr(options, field.name) for field in fields(TableConfig)})
+    x, y = read_labeled(options.data, reading, target=target, progress=not options.quiet).for_evaluation()
+    warn_of_scale(x[: samples_per_chunk(model.input_shape)], target.scale)
     return evaluate_model(model, x, y)
 
 

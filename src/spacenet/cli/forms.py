@@ -17,6 +17,11 @@ from spacenet.config.settings import check, describe_bounds, field_docs, field_t
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff)
 ModelArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+LABELED_HELP = (
+    "Samples with labels: .npz (x_train and y_train, or x and y; x_test and y_test are for the test), .csv or .parquet "
+    "with --label, .npy with --label FILE, or a folder of images with one sub-folder per class."
+)
+LabeledArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="DATA", help=LABELED_HELP)]
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 

@@ -77,12 +77,16 @@ def environment_folder() -> Path | None:
     return Path(named).expanduser().resolve() if named else None
 
 
-def cache_folder(name: str) -> Path:
-    """The folder for the downloaded files of a data set."""
+def cache_root() -> Path:
+    """The folder for what can be made again: downloaded data sets, and samples that do not fit into memory."""
     from platformdirs import user_cache_dir
 
-    root = os.environ.get(CACHE_VARIABLE) or user_cache_dir("spacenet")
-    return Path(root).expanduser() / "data" / name
+    return Path(os.environ.get(CACHE_VARIABLE) or user_cache_dir("spacenet")).expanduser()
+
+
+def cache_folder(name: str) -> Path:
+    """The folder for the downloaded files of a data set."""
+    return cache_root() / "data" / name
 
 
 def local_folders(file_set: FileSet, data_dir: Path | None = None) -> dict[str, tuple[Path, ...]]:

@@ -244,15 +244,21 @@ class Run:
         tensors = {**in_section("method", self.method.state()), **in_section("memory", memory)}
         if optimizer is not None:
             tensors |= in_section("optimizer", optimizer.state_tensors())
-        measured, facts = self.record.to_state()
+        measured, record = self.record.to_state()
         tensors |= in_section("record", measured)
-        save_tensors(self.folder / STATE, tensors, {"epochs_done": epochs_done, "record": facts})
+        facts = {"epochs_done": epochs_done, "record": record, "data": self.stream.dataset.checksum}
+        save_tensors(self.folder / STATE, tensors, facts)
 
     def _restore(self, folder: Path) -> None:
         tensors, facts = load_tensors(folder / STATE)
         self.record = Record.from_state(section(tensors, "record"), facts["record"])
         self.analysis = Analysis.load(folder)
         check_labels(folder, [task.labels for task in self.record.tasks], self.stream)
+        if facts.get("data", "") != self.stream.dataset.checksum:
+            raise RunError(
+                f"{folder} holds a run on other data: {self.config.stream.data} has changed since it began; bring the "
+                "old data back, or begin a new run in another folder"
+            )
         self.method.load_state(section(tensors, "method"))
         self.method.memory.restore(self.stream, {int(k): rows for k, rows in section(tensors, "memory").items()})
         if facts["epochs_done"]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from spacenet.data.arrays import samples_per_chunk
 from spacenet.data.checks import check_labels
+from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
@@ -93,7 +94,7 @@ class Evaluation:
         }
 
 
-def evaluate_model(model: Model, x: Array, y: Array) -> Evaluation:
+def evaluate_model(model: Model, x: Array | Rows, y: Array) -> Evaluation:
     """Evaluate a model on raw samples and their labels, chunk by chunk: they may lie in a file.
 
     Raises `DataError` if the model knows none of the labels.

@@ -193,7 +193,7 @@ def learned_table(summary: Mapping[str, Any]) -> Table:
         ["time", format_seconds(summary["seconds"])],
     ]
     if summary["accuracy"] is not None:
-        rows.append(["accuracy", f"{summary['accuracy']:.2f} % on the file's test samples"])
+        rows.append(["accuracy", f"{summary['accuracy']:.2f} % on the test samples"])
     rows.append(["written to", str(summary["written"])])
     return Table(f"Task {summary['task']} learned", [], rows, "ll")
 

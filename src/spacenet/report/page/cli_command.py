@@ -27,8 +27,7 @@ def compare_command(config: RunConfig, methods: Sequence[str]) -> str | None:
     if not has_name(config):
         return None
     stream, default = config.stream, preset_config(config.stream.name, config.model.method)
-    words = [] if stream.npz is not None else [stream.name]
-    words += ["--methods", ",".join(methods)]
+    words = [str(stream.data or stream.name), "--methods", ",".join(methods)]
     if default.model.net.name != config.model.net.name:
         words += ["--net", config.model.net.name]
     return shlex.join(["spacenet", "compare", *words, *_differences(stream, default.stream)])
@@ -36,13 +35,12 @@ def compare_command(config: RunConfig, methods: Sequence[str]) -> str | None:
 
 def has_name(config: RunConfig) -> bool:
     """Whether the stream can be named in a command line: one that is registered, or data in a file."""
-    return config.stream.npz is not None or config.stream.name in STREAMS
+    return config.stream.data is not None or config.stream.name in STREAMS
 
 
 def _arguments(config: RunConfig, preset: str | None) -> list[str]:
     stream, model = config.stream, config.model
-    words = [] if stream.npz is not None else [stream.name]  # first: a list of numbers would swallow it
-    words += ["--method", model.method]
+    words = [str(stream.data or stream.name), "--method", model.method]
     if preset is not None:
         words += ["--preset", preset]
     default = preset_config(stream.name, model.method, preset=preset)
@@ -60,7 +58,7 @@ def _arguments(config: RunConfig, preset: str | None) -> list[str]:
 def _differences(settings: Any, default: Any) -> Iterator[str]:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        if field.name == "name" or value == getattr(default, field.name):
+        if field.name in ("name", "data") or value == getattr(default, field.name):
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):
