@@ -39,6 +39,17 @@ def test_json_and_a_page(file: Path, learned: Model, capsys: pytest.CaptureFixtu
     assert "<h1>m.safetensors on data.npz</h1>" in page.read_text(encoding="utf-8")
 
 
+def test_a_table_with_a_column_of_labels(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [",".join([*map(str, x), f"{y}"]) for x, y in zip(X, Y, strict=True)]
+    table = file.with_name("data.csv")
+    table.write_text("\n".join([",".join([*"abcdefgh", "kind"]), *rows]))
+    assert main(["evaluate", str(file), str(table), str(table), "--label", "kind", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["samples"], found["unknown"]) == (80, {})
+    assert main(["evaluate", str(file), str(table)]) == 2
+    assert "label" in capsys.readouterr().err
+
+
 def test_unknown_labels_are_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.savez(file.with_name("more.npz"), x=X, y=Y + 2)
     assert main(["evaluate", str(file), str(file.with_name("more.npz"))]) == 0

@@ -20,8 +20,8 @@ from spacenet.report.evaluation_tables import evaluation_tables
 from spacenet.utils.text import format_bytes
 
 DATA = (
-    "Samples with labels: .npz (its x_test and y_test if it has them, else x and y), .csv or .parquet with --label, .npy "
-    "with --label FILE, or folders of images with one sub-folder per class; several are taken together."
+    "Samples with labels: .npz (its x_test and y_test if it has them, else x and y), .csv or .parquet with --label, "
+    ".npy with --label FILE, or folders of images with one sub-folder per class; several are taken together."
 )
 
 
