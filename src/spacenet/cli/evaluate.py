@@ -8,15 +8,11 @@ from typing import Annotated
 import tyro
 from tyro.conf import arg
 
+from spacenet import api
 from spacenet.cli.forms import ModelArgument, parse
-from spacenet.cli.output import output_file, print_tables, warn_of_scale
-from spacenet.config.stream import DataConfig, TableConfig
-from spacenet.data.arrays import samples_per_chunk
-from spacenet.data.sources import Target, read_labeled
+from spacenet.cli.output import output_file, print_tables
+from spacenet.config.stream import TableConfig
 from spacenet.errors import SettingsError
-from spacenet.model.evaluation import Evaluation, evaluate_model
-from spacenet.model.file import load_model
-from spacenet.report.evaluation_tables import evaluation_tables
 from spacenet.utils.text import format_bytes
 
 DATA = (
@@ -48,30 +44,14 @@ def evaluate(arguments: list[str]) -> int:
     if not options.data:
         raise SettingsError("give labeled data: spacenet evaluate MODEL DATA")
     out = options.out and output_file(options.out, inputs=[options.model, *options.data])
-    found = _evaluate(options)
+    reading = {field.name: getattr(options, field.name) for field in fields(TableConfig)}
+    found = api.evaluate(options.model, options.data, resize=options.resize, progress=not options.quiet, **reading)
     if options.json:
         print(json.dumps(found.to_plain(), indent=1))
     else:
-        print_tables(evaluation_tables(found))
+        print_tables(found.tables())
     if out:
-        _write_page(found, options, out)
+        found.report(out)
+        if not options.json:
+            print(f"Wrote {out} ({format_bytes(out.stat().st_size)}); open it in a browser")
     return 0
-
-
-def _evaluate(options: EvaluateOptions) -> Evaluation:
-    model = load_model(options.model)
-    target = Target(model.input_shape, model.fitted_normalization.scale, options.resize)
-    reading = DataConfig(**{field.name: getattr(options, field.name) for field in fields(TableConfig)})
-    x, y = read_labeled(options.data, reading, target=target, progress=not options.quiet).for_evaluation()
-    warn_of_scale(x[: samples_per_chunk(model.input_shape)], target.scale)
-    return evaluate_model(model, x, y)
-
-
-def _write_page(found: Evaluation, options: EvaluateOptions, path: Path) -> None:
-    from spacenet.report.page.build import save_page
-    from spacenet.report.page.evaluation import evaluation_page
-
-    data = ", ".join(source.name for source in options.data)
-    save_page(evaluation_page(found, options.model.name, data), path)
-    if not options.json:
-        print(f"Wrote {path} ({format_bytes(path.stat().st_size)}); open it in a browser")

@@ -9,8 +9,6 @@ from typing import Any
 
 from rich.console import Console
 
-from spacenet.data.checks import looks_scaled
-from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.report.tables import Table
 from spacenet.utils.files import real_path
@@ -38,15 +36,6 @@ def output_file(path: Path, inputs: Iterable[str | Path] = ()) -> Path:
     if not os.access(place.parent, os.W_OK):
         raise SettingsError(f"{path.parent} is not a folder that can be written to", setting="out")
     return path
-
-
-def warn_of_scale(x: Array, scale: float) -> None:
-    """Warn if a model that learned from bytes gets values between 0 and 1."""
-    if looks_scaled(x, scale):
-        log.warning(
-            "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
-            "multiply them by 255"
-        )
 
 
 def end_command(result: Any, folder: Path, *, report: bool, silent: bool) -> int:

@@ -12,14 +12,14 @@ from annotated_types import Ge
 from tyro.conf import arg
 
 from spacenet.cli.forms import ModelArgument, parse
-from spacenet.cli.output import output_file, warn_of_scale
+from spacenet.cli.output import output_file
 from spacenet.config.stream import TableConfig
 from spacenet.data.inputs import Chunk, read_inputs
 from spacenet.data.parts import Target
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
-from spacenet.model.predictions import Format, Writer, predict_chunk
+from spacenet.model.predictions import Format, Writer, predict_chunk, warn_of_scale
 from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
@@ -69,7 +69,7 @@ def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: 
     count = 0
     for chunk in chunks:
         if not count:
-            warn_of_scale(chunk.x, model.fitted_normalization.scale)
+            warn_of_scale(model, chunk.x)
         out.write(writer.lines(predict_chunk(model, chunk, options.top)))
         out.flush()
         count += len(chunk.x)

@@ -16,6 +16,7 @@ from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
+from spacenet.model.predictions import warn_of_scale
 from spacenet.model.scores import (
     Calibration,
     ClassScores,
@@ -103,6 +104,7 @@ def evaluate_model(model: Model, x: Array | Rows, y: Array) -> Evaluation:
     if len(x) != len(y):
         raise DataError(f"{len(x)} samples and {len(y)} labels; give one label per sample")
     tally, step = _Tally(model), samples_per_chunk(model.input_shape)
+    warn_of_scale(model, np.asarray(x[:step]))
     for first in range(0, len(y), step):
         tally.add(np.asarray(x[first : first + step]), y[first : first + step], first)
     return tally.result()
