@@ -25,7 +25,7 @@ def centered(share: float) -> PreprocessingConfig:
 def stream(**settings: object) -> Stream:
     chosen = StreamConfig(**settings)  # type: ignore[arg-type]
     data = clouds()
-    return Stream("clouds", data, split_classes(data, chosen, 2))
+    return Stream("clouds", data, split_classes(data.labels, chosen, 2))
 
 
 def test_it_is_a_sequence_of_tasks() -> None:
@@ -69,7 +69,7 @@ def test_labels_may_be_words() -> None:
     data = clouds(classes=3)
     named = np.array(["cat", "dog", "eel"])
     data = Dataset("pets", data.x_train, named[data.y_train], data.x_test, named[data.y_test])
-    tasks = Stream("pets", data, split_classes(data, StreamConfig(tasks="eel/cat,dog"), 2))
+    tasks = Stream("pets", data, split_classes(data.labels, StreamConfig(tasks="eel/cat,dog"), 2))
     assert tasks[1].labels == ("cat", "dog")
     assert sorted(tasks[1].test.y.unique().tolist()) == [1, 2]
 

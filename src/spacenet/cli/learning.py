@@ -1,6 +1,7 @@
 """What `spacenet fit` and `spacenet learn` share: a model learns a task, with progress and a summary."""
 
 import json
+import logging
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,6 +16,9 @@ from spacenet.data.preprocessing import Array
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.model import Model
 from spacenet.report.tables import learned_table
+from spacenet.utils.text import plural
+
+log = logging.getLogger("spacenet")
 
 
 class Learning:
@@ -27,6 +31,9 @@ class Learning:
 
     def learn(self, x: Array | Rows, y: Array, config: ModelConfig | None = None) -> None:
         """Learn a task."""
+        number, classes = len(self.model.tasks) + 1, len(set(y.tolist()))
+        if not self.quiet:
+            log.info("task %d: %s samples of %s", number, f"{len(x):,}", plural(classes, "class", "es"))
         (callback,) = default_callbacks(not self.quiet) or [Callback()]
         with closing(callback):
             on_batch = partial(callback.on_batch_end, len(self.model.tasks))

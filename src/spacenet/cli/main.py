@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": ("[DATA]", "run several methods and put them in one table"),
     "sweep": ("[DATA]", "search a method's settings on held-out data"),
     "report": ("DIR …", "make the page of a run or a comparison again"),
+    "fit": ("DATA", "make a model from data of your own"),
     "learn": ("MODEL DATA", "add classes to a saved model"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
     "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),

@@ -67,6 +67,12 @@ def move_channels(x: "Array", where: str) -> "Array":
     return x if channels_first(x.shape[1:], where) == x.shape[1:] else np.moveaxis(x, -1, 1)
 
 
+def match_channels(x: "Array", shape: tuple[int, ...]) -> "Array":
+    """The samples with their channels in front if they come last and a model takes images of this shape, (c, h, w)."""
+    last = len(shape) == 3 and x.shape[1:] != shape and x.shape[1:] == (*shape[1:], shape[0])
+    return np.moveaxis(x, -1, 1) if last else x
+
+
 def check_numbers(where: str, dtype: "np.dtype[np.generic]") -> None:
     """Raise `DataError` unless values of this type are numbers."""
     if dtype.kind not in "biuf":

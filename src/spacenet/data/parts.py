@@ -69,7 +69,7 @@ def read_parts(parts: Sequence[Part], progress: bool = False) -> tuple[Array, Ar
                 checksum = zlib.crc32(np.ascontiguousarray(samples).reshape(-1).view(np.uint8), checksum)
                 row += len(samples)
                 advance(len(samples))
-    y = labels.to_array(f"{first.where}: the labels", first.written_labels)
+    y = labels.to_array(f"{first.where}: the labels", any(part.written_labels for part in parts))
     return x[:row], y, zlib.crc32(y.tobytes(), checksum)
 
 
@@ -100,7 +100,7 @@ class _Labels:
     def to_array(self, where: str, written: bool) -> Array:
         """`written`: they are texts that may stand for numbers, as in a CSV file."""
         names = list(self.numbers)
-        named = np.array(_parse(names, where) if written else names, dtype=object)
+        named = np.array(_parse([str(name) for name in names], where) if written else names, dtype=object)
         return check_labels(named, where)[np.frombuffer(self.codes, np.int64)]
 
 

@@ -307,7 +307,7 @@ class Stream(Sequence[Task]):
         size = classes_per_task if tasks is None else None
         config = StreamConfig(name=name, classes_per_task=size, tasks=as_text, shuffle_classes=shuffle_classes)
         if tasks is None or isinstance(tasks, str):
-            labels = split_classes(dataset, config, classes_per_task or DEFAULT_CLASSES)
+            labels = split_classes(dataset.labels, config, classes_per_task or DEFAULT_CLASSES)
         else:
             plain = {label: label for label in dataset.labels}  # numpy's numbers become Python's
             labels = tuple(tuple(plain.get(label, label) for label in task) for task in tasks)

@@ -75,7 +75,7 @@ def build_stream(config: StreamConfig, progress: bool = False) -> Stream:
         raise unknown("stream", config.name, STREAMS)
     if config.validation:
         dataset = dataset.hold_out(config.validation)
-    return Stream(config.name, dataset, split_classes(dataset, config, size), config=config)
+    return Stream(config.name, dataset, split_classes(dataset.labels, config, size), config=config)
 
 
 def register_stream(name: str, dataset: str, classes_per_task: int = 2) -> None:
