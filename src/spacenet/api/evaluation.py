@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacenet.api.results import Shown
+from spacenet.config.stream import DataConfig
 from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
-from spacenet.data.sources import Target, data_config, read_labeled
+from spacenet.data.sources import Target, data_settings, read_labeled
 from spacenet.data.user_data import arrays_from_memory
 from spacenet.errors import DataError
 from spacenet.model.evaluation import Evaluation, evaluate_model
@@ -72,9 +73,11 @@ def evaluate(
     model: "Model | SpaceNetClassifier | str | Path",
     data: Any,
     *,
+    label: Any = None,
+    drop: Any = None,
+    header: bool | None = None,
     resize: bool = False,
     progress: bool = False,
-    **reading: Any,
 ) -> EvaluationResult:
     """Measure a model on labeled data: each task and class, old against new classes, confusion, calibration.
 
@@ -85,12 +88,16 @@ def evaluate(
     data : path, sequence of paths, data frame, arrays (x, y), or data set
         Files (.npz, .npy, .csv, .parquet), folders with one sub-folder per class, or what is in memory. Of a file that
         has a test part, this part is used. Samples with labels that the model does not know are counted and left out.
+    label : str or int, optional
+        The column of a table that has the labels, by name or number; for an .npy file, a second one with the labels.
+    drop : str, int or list of these, optional
+        Columns of a table to leave out.
+    header : bool, optional
+        Whether the first line of a CSV file names its columns; by default found from the first two lines.
     resize : bool, default False
         Resize images in folders to the model's size.
     progress : bool, default False
         Show how far reading is.
-    **reading
-        How tables are read: ``label`` (the column of the labels), ``drop`` and ``header``.
 
     Returns
     -------
@@ -109,7 +116,7 @@ def evaluate(
     """
     found = _find_model(model)
     target = Target(found.input_shape, found.fitted_normalization.scale, resize)
-    config, paths = data_config(**reading), _paths(data)
+    config, paths = DataConfig(**data_settings({"label": label, "drop": drop, "header": header})), _paths(data)
     x: Array | Rows
     if paths:
         x, y = read_labeled(paths, config, target=target, progress=progress).for_evaluation()
