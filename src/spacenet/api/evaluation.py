@@ -123,8 +123,8 @@ def evaluate(
     else:
         x, y = arrays_from_memory("data", data, config)
     name = Path(model).name if isinstance(model, str | Path) else "model"
-    names = {"model": name, "data": ", ".join(path.name for path in paths) or "data"}
-    return EvaluationResult(**vars(evaluate_model(found, x, y)), **names)
+    names = ", ".join(path.name for path in paths)
+    return EvaluationResult(**vars(evaluate_model(found, x, y)), model=name, data=names or "data")
 
 
 def _find_model(model: Any) -> Model:

@@ -24,6 +24,8 @@ SAMPLES_PER_CLASS = 50
 CLASSES = 2
 MANY_SAMPLES, SAMPLES_PER_TASK = 20_000, 2_000
 """With more test samples than the first, at most the second number per task is used for the truncation curve."""
+ROWS = 16_384
+"""Of scores that become probabilities at once."""
 MAX_STEPS = 8
 """Points of the truncation curve."""
 
@@ -74,7 +76,7 @@ class Analysis:
         """
         truth, classes = torch.cat([test.y for test in tests]), output.shape[1]
         predicted = output.argmax(1)
-        confidence = output.double().softmax(1).gather(1, predicted[:, None])[:, 0].nan_to_num(0.0)
+        confidence = torch.cat([part.double().softmax(1).amax(1) for part in output.split(ROWS)]).nan_to_num(0.0)
         counts = (truth * classes + predicted).bincount(minlength=classes * classes)
         self.confusion = counts.int().view(classes, classes)
         self.calibration = Calibration.of(confidence.numpy(), (predicted == truth).numpy())
