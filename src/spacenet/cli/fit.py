@@ -15,7 +15,7 @@ from spacenet.cli.learning import Learning, print_summary
 from spacenet.cli.output import output_file
 from spacenet.config.settings import check
 from spacenet.config.stream import DataConfig, StreamConfig
-from spacenet.data.memory import Rows
+from spacenet.data.memory import take_rows
 from spacenet.data.sources import LabeledData, read_labeled
 from spacenet.data.task import TaskLabels, check_labels, split_classes
 from spacenet.errors import SettingsError
@@ -114,4 +114,4 @@ def _test(model: Model, labeled: LabeledData, tasks: TaskLabels) -> float | None
         return None
     learned = np.array([label for task in tasks for label in task], dtype=labeled.y_test.dtype)
     rows = np.flatnonzero(np.isin(labeled.y_test, learned))
-    return accuracy(model, Rows(labeled.x_test, rows), labeled.y_test[rows])
+    return accuracy(model, take_rows(labeled.x_test, rows), labeled.y_test[rows])

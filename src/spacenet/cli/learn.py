@@ -57,7 +57,8 @@ def _learn(options: LearnOptions, out: Path) -> dict[str, Any]:
     changed = config.replace(**{name: value for name, value in given.items() if value is not None})
     learning.learn(labeled.x, labeled.y, changed)
     model.config = config
-    tested = accuracy(model, labeled.x_test, labeled.y_test) if labeled.x_test is not None else None
+    has_test = labeled.x_test is not None
+    tested = accuracy(model, *labeled.for_evaluation()) if has_test else None
     summary = learning.summary(tested, out)
     save_model(out, model)
     return summary

@@ -11,7 +11,6 @@ from typing import Any
 
 from spacenet.cli.output import print_tables
 from spacenet.config.model import ModelConfig
-from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.model import Model
@@ -29,7 +28,7 @@ class Learning:
         self.known = _keys(model.classes)
         self.connections, self.began, self.before = count_connections(model), time.perf_counter(), len(model.tasks)
 
-    def learn(self, x: Array | Rows, y: Array, config: ModelConfig | None = None) -> None:
+    def learn(self, x: Array, y: Array, config: ModelConfig | None = None) -> None:
         """Learn a task."""
         number, classes = len(self.model.tasks) + 1, len(set(y.tolist()))
         if not self.quiet:

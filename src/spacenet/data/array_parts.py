@@ -1,6 +1,6 @@
 """Labeled samples in npz and npy files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +33,11 @@ def npz_parts(path: Path, target: Target | None = None) -> tuple[Part, Part | No
     test = [key for key in TEST if key in held]
     if len(test) == 1:
         raise DataError(f"{path}: has one of x_test and y_test; give both or neither")
-    return _npz_part(path, *keys, target), _npz_part(path, *test, target) if test else None
+    return _npz_part(path, keys, target), _npz_part(path, test, target) if test else None
 
 
-def _npz_part(path: Path, x: str, y: str, target: Target | None) -> Part:
+def _npz_part(path: Path, keys: Sequence[str], target: Target | None) -> Part:
+    x, y = keys
     where, remedy = f"{path}: {x}", how_to_save((x, y))
     with open_npz(path, (x, y)) as (archive, _):
         info = archive.getinfo(f"{x}.npy")

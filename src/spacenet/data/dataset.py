@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from spacenet.errors import DataError
 
 if TYPE_CHECKING:  # numpy takes a third of the time that `spacenet data list` may take
-    from spacenet.data.memory import Rows
     from spacenet.data.preprocessing import Array
 
 Constants = float | tuple[float, ...] | None
@@ -22,9 +21,9 @@ class Dataset:
     """
 
     name: str
-    x_train: "Array | Rows"
+    x_train: "Array"
     y_train: "Array"
-    x_test: "Array | Rows"
+    x_test: "Array"
     y_test: "Array"
     scale: float = 1.0
     mean: Constants = None
@@ -65,7 +64,7 @@ class Dataset:
         """
         import numpy as np
 
-        from spacenet.data.memory import Rows
+        from spacenet.data.memory import take_rows
 
         rng = np.random.default_rng(seed)
         held = np.zeros(len(self.y_train), dtype=bool)
@@ -74,10 +73,9 @@ class Dataset:
             if len(rows) < 2:
                 raise DataError(f"{self.name}: class {label} has one sample only, so none of it can be held out")
             held[rows[: min(len(rows) - 1, max(1, round(fraction * len(rows))))]] = True
-        parts = {}
-        for part, rows in (("train", np.flatnonzero(~held)), ("test", np.flatnonzero(held))):
-            parts |= {f"x_{part}": Rows(self.x_train, rows), f"y_{part}": self.y_train[rows]}
-        return replace(self, **parts)
+        train, test, y = np.flatnonzero(~held), np.flatnonzero(held), self.y_train
+        x_train, x_test = take_rows(self.x_train, train), take_rows(self.x_train, test)
+        return replace(self, x_train=x_train, y_train=y[train], x_test=x_test, y_test=y[test])
 
 
 def check_constants(constants: Constants, shape: tuple[int, ...]) -> str:

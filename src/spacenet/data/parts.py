@@ -66,7 +66,7 @@ def read_parts(parts: Sequence[Part], progress: bool = False) -> tuple[Array, Ar
             for samples, given in part.read():
                 x[row : row + len(samples)] = samples
                 labels.extend(given)
-                checksum = zlib.crc32(np.ascontiguousarray(samples).reshape(-1).view(np.uint8), checksum)
+                checksum = zlib.crc32(np.ascontiguousarray(samples).data, checksum)
                 row += len(samples)
                 advance(len(samples))
     y = labels.to_array(f"{first.where}: the labels", any(part.written_labels for part in parts))

@@ -22,7 +22,6 @@ from spacenet.data.array_parts import npy_part, npz_parts
 from spacenet.data.dataset import Dataset
 from spacenet.data.folders import ImageSize, folder_parts
 from spacenet.data.kinds import FILES, find_kind
-from spacenet.data.memory import Rows
 from spacenet.data.parquet import parquet_part
 from spacenet.data.parts import Part, Target, check_alike, read_parts
 from spacenet.data.preprocessing import Array
@@ -38,14 +37,14 @@ __all__ = ["LabeledData", "Target", "read_dataset", "read_labeled"]
 class LabeledData:
     """Samples with labels, and if there is one, a test part."""
 
-    x: Array | Rows
+    x: Array
     y: Array
-    x_test: Array | Rows | None = None
+    x_test: Array | None = None
     y_test: Array | None = None
     checksum: str = ""
     """Of all samples and labels."""
 
-    def for_evaluation(self) -> tuple[Array | Rows, Array]:
+    def for_evaluation(self) -> tuple[Array, Array]:
         """The test part if there is one, else all."""
         if self.x_test is None or self.y_test is None:
             return self.x, self.y

@@ -1,8 +1,6 @@
 """A stream: a data set split into tasks that are learned one after another."""
 
 import dataclasses
-import html
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,11 +15,11 @@ from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.kinds import source_name
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.sources import data_settings, read_dataset
+from spacenet.data.stream_views import describe_stream, stream_to_html
 from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_items, dataset_from_memory
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import STREAMS
-from spacenet.utils.text import plural
 
 __all__ = ["SampleSource", "Samples", "Stream", "Task"]
 
@@ -245,11 +243,19 @@ class Stream(Sequence[Task]):
         ...     Stream.from_folder(folder, image_size=32, classes_per_task=1, name="pets")
         Stream('pets': 3 tasks, 3 classes, 12 training and 3 test samples of shape 3×32×32)
         """
-        given = {"test": test, "image_size": image_size, "test_fraction": test_fraction, "split_seed": split_seed}
-        cut = {"classes_per_task": classes_per_task, "tasks": tasks, "shuffle_classes": shuffle_classes}
         if not Path(path).expanduser().is_dir():
             raise DataError(f"{path}: no such folder")
-        return cls.from_data(path, name=name, **given, **cut)
+        return cls.from_data(
+            path,
+            test=test,
+            image_size=image_size,
+            classes_per_task=classes_per_task,
+            tasks=tasks,
+            shuffle_classes=shuffle_classes,
+            test_fraction=test_fraction,
+            split_seed=split_seed,
+            name=name,
+        )
 
     @classmethod
     def from_dataset(
@@ -313,8 +319,7 @@ class Stream(Sequence[Task]):
             labels = tuple(tuple(plain.get(label, label) for label in task) for task in tasks)
         if source is not None:
             texts = as_text or (None if tasks is None else format_tasks(labels))
-            cut = {"classes_per_task": size, "tasks": texts, "shuffle_classes": shuffle_classes}
-            source = dataclasses.replace(source, **cut)
+            source = dataclasses.replace(source, classes_per_task=size, tasks=texts, shuffle_classes=shuffle_classes)
         return cls(name, dataset, labels, config=source)
 
     def with_preprocessing(self, preprocessing: PreprocessingConfig) -> "Stream":
@@ -402,32 +407,10 @@ class Stream(Sequence[Task]):
         return Normalization.fit(first, self.resolved_preprocessing)
 
     def __repr__(self) -> str:
-        train, test = (sum(counts) for counts in self._count_samples())
-        shape = "×".join(map(str, self.input_shape))
-        return (
-            f"Stream({self.name!r}: {plural(len(self), 'task')}, {plural(len(self.labels), 'class', 'es')}, "
-            f"{train:,} training and {test:,} test samples of shape {shape})"
-        )
+        return describe_stream(self)
 
     def _repr_html_(self) -> str:
-        heading = "".join(f"<th>{word}</th>" for word in ("Task", "Classes", "Training samples", "Test samples"))
-        counts = zip(self.task_labels, *self._count_samples(), strict=True)
-        rows = "".join(
-            f"<tr><td>{number}</td><td>{html.escape(', '.join(map(str, labels)))}</td>"
-            f"<td>{train:,}</td><td>{test:,}</td></tr>"
-            for number, (labels, train, test) in enumerate(counts, start=1)
-        )
-        caption = f"<caption>{html.escape(self.name)}</caption>"
-        return f"<table>{caption}<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody></table>"
-
-    def _count_samples(self) -> tuple[list[int], list[int]]:
-        """For each task the number of its training samples, and of its test samples."""
-
-        def count(y: Array) -> list[int]:
-            found = Counter(y.tolist())
-            return [sum(found[label] for label in labels) for labels in self.task_labels]
-
-        return count(self.dataset.y_train), count(self.dataset.y_test)
+        return stream_to_html(self)
 
 
 def _is_among(y: Array, labels: tuple[object, ...]) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from spacenet.config.stream import DataConfig
 from spacenet.data.checks import check_labels, check_samples, move_channels
 from spacenet.data.dataset import Dataset
-from spacenet.data.memory import Rows, allocate
+from spacenet.data.memory import allocate
 from spacenet.data.preprocessing import Array
 from spacenet.data.tables import choose_columns, missing_label, to_numbers
 from spacenet.errors import DataError, SettingsError
@@ -102,8 +102,8 @@ def _split_frame(frame: Any, where: str, config: DataConfig) -> tuple[Array, Any
     labels = series[columns.label].to_numpy()
     missing = [row for row, label in enumerate(labels.tolist()) if label is None or label != label]
     if missing:
-        place = f"{where}, row {missing[0]}, {columns.describe(columns.label)}"
-        raise DataError(f"{place}: the label is missing; fill it in or remove the row")
+        found = f"{where}, row {missing[0]}, {columns.describe(columns.label)}"
+        raise DataError(f"{found}: the label is missing; fill it in or remove the row")
     return x, labels
 
 
@@ -148,7 +148,7 @@ def _to_array(values: Any, where: str) -> Array:
 
 
 def make_dataset(
-    name: str, x_train: Array | Rows, y_train: Array, x_test: Array | Rows, y_test: Array, checksum: str = ""
+    name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array, checksum: str = ""
 ) -> Dataset:
     """The data set of these arrays, if they go together; bytes get the scale of pixels."""
     are_bytes = x_train.dtype == np.uint8

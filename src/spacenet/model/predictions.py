@@ -13,7 +13,6 @@ import numpy as np
 from spacenet.data.arrays import MAX_SAMPLES
 from spacenet.data.checks import looks_scaled
 from spacenet.data.inputs import Chunk
-from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
@@ -56,7 +55,7 @@ def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
     ]
 
 
-def accuracy(model: Model, x: Array | Rows, y: Array) -> float:
+def accuracy(model: Model, x: Array, y: Array) -> float:
     """The accuracy in percent. Samples with a label that the model does not know count as wrong."""
     place = {(type(label), label): number for number, label in enumerate(model.classes)}
     right = np.array([place.get((type(label), label), -1) for label in y.tolist()])
