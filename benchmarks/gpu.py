@@ -196,7 +196,7 @@ def _random_stream(tiny: bool, each: int) -> Iterator[Figures]:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "random.npz"
         random_samples(path, classes * each, classes, (3, 32, 32), classes)
-        yield {"npz": path, "classes_per_task": classes // 5}
+        yield {"data": path, "classes_per_task": classes // 5}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -87,9 +87,9 @@ def workload(threads: int, data_dir: Path | None, *, tiny: bool) -> Iterator[Wor
     with tempfile.TemporaryDirectory() as scratch:
         if tiny or known.find(folder).where is None:
             sizes = (600, 200) if tiny else (known.train, known.test)
-            data["npz"] = random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
+            data["data"] = random_samples(Path(scratch) / "random.npz", *sizes, known.shape)
         config = preset_config(STREAM, "spacenet", {"stream": data, "training": {"threads": threads}})
-        words = f"random numbers in the shape of MNIST ({sizes[0]:,} samples)" if "npz" in data else "MNIST"
+        words = f"random numbers in the shape of MNIST ({sizes[0]:,} samples)" if "data" in data else "MNIST"
         yield _tiny(Workload(config, words)) if tiny else Workload(config, words)
 
 
@@ -104,7 +104,7 @@ def _tiny(full: Workload) -> Workload:
 
 
 def random_samples(path: Path, train: int, test: int, shape: tuple[int, ...], classes: int = 10) -> Path:
-    """A file of random images in the form that --npz takes."""
+    """A file of random images in the form that `spacenet run` takes."""
     rng = np.random.default_rng(0)
     arrays: dict[str, np.ndarray] = {}
     for part, count in (("train", train), ("test", test)):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spacenet
@@ -112,9 +113,12 @@ def test_the_overview_and_the_list_of_data_sets_need_no_torch(tmp_path: Path) ->
 
 def test_a_run_and_the_commands_on_its_model_load_what_they_need(tmp_path: Path) -> None:
     short = ["--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--no-report"]
+    np.savez(tmp_path / "data.npz", x=np.zeros((3, 8, 8)), y=np.arange(3))
+    model = str(tmp_path / "run" / "model.safetensors")
     commands = [
         ["run", "split-digits", *short, "--out", str(tmp_path / "run")],
-        ["inspect", str(tmp_path / "run" / "model.safetensors")],
+        ["inspect", model],
+        ["evaluate", model, str(tmp_path / "data.npz"), "--quiet"],
         ["run", "split-digits", "--method", "spacenet-density", *short, "--out", str(tmp_path / "density")],
     ]
-    assert loaded_by(*commands) == [{"torch"}] * 3
+    assert loaded_by(*commands) == [{"torch"}] * 4

@@ -35,7 +35,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
 def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
     out = run_page("docs/tutorial.md", tmp_path, quick=True)
     assert "\nthe same\n" in out
-    assert "spacenet on custom, seed 0" in out
+    assert "spacenet on words, seed 0" in out
     assert (tmp_path / "runs" / "search" / "best.toml").is_file()
     assert re.search(r"^0 +[a-z]+ +\d+\.\d+ %$", out, re.MULTILINE)
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"first", "again", "methods", "words", "search"}

@@ -213,7 +213,7 @@ def compare_command(npz: Path, out: Path, options: list[str], epochs: int) -> li
     settings = npz.with_name("settings.toml")
     settings.write_text(SETTINGS.format(epochs=epochs))
     what = ["--methods", ",".join(METHODS), "--seeds", str(SEEDS), "--config", str(settings)]
-    return ["-m", "spacenet", "compare", *what, "--npz", str(npz), "--out", str(out), "--no-report", *options]
+    return ["-m", "spacenet", "compare", *what, str(npz), "--out", str(out), "--no-report", *options]
 
 
 def finished_runs(out: Path) -> int:

@@ -59,7 +59,7 @@ def forge(number: int, npz: Path) -> tuple[str, bytes, list[Path_]]:
     method = rng.choice(list(METHODS))
     while True:
         values: dict[str, Any] = copy.deepcopy(base(method))
-        values["stream"]["npz"] = str(npz)
+        values["stream"]["data"] = str(npz)
         places = [_damage(rng, values) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
         _shorten(values)
         with contextlib.suppress(TypeError, ValueError, AttributeError, RecursionError):  # nothing that TOML can say
@@ -119,7 +119,7 @@ def try_config(number: int) -> tuple[str, str, str]:
             arguments = ["run", "--resume", str(out)]
         else:
             (folder / "settings.toml").write_bytes(content)
-            arguments = ["run", "--npz", str(npz), "--config", str(folder / "settings.toml"), "--out", str(out)]
+            arguments = ["run", str(npz), "--config", str(folder / "settings.toml"), "--out", str(out)]
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
                 code = main([*arguments, "--no-report", "--quiet"])

@@ -115,7 +115,7 @@ def command(*arguments: str) -> Work:
 
 
 def _run_arguments(folder: Path, name: str, *more: str) -> list[str]:
-    data = ("--npz", str(folder / "clouds.npz"), "--out", str(folder / name))
+    data = (str(folder / "clouds.npz"), "--out", str(folder / name))
     return ["run", *data, *TASKS, *SMALL, *NET, *more]
 
 
@@ -265,7 +265,7 @@ def fast_forms() -> Iterator[None]:
 
 def parse_once(folder: Path) -> None:
     """Make all forms once. The commands end as there is no such file."""
-    missing, here = ("--npz", "{missing.npz}", "--out", "{warm}"), ("--workers", "1", "--quiet")
+    missing, here = ("{missing.npz}", "--out", "{warm}"), ("--workers", "1", "--quiet")
     command("run", *missing)(folder)
     command("compare", *missing, *here, "--methods", "naive")(folder)
     command("sweep", *missing, *here, "--method", "naive", "--trials", "1")(folder)
@@ -280,7 +280,7 @@ def import_once() -> None:
 
 RUN_PASSING = ("*/state.safetensors", "*/analysis.safetensors", "*/run.log")
 RUN_TIMED = ("*/metrics.json", "*/run.log", "*/report.html")
-COMPARED = ("--npz", "{clouds.npz}", "--config", "{quick.toml}", *TASKS, "--quiet", "--workers", "1")
+COMPARED = ("{clouds.npz}", "--config", "{quick.toml}", *TASKS, "--quiet", "--workers", "1")
 SCENARIOS = (
     Scenario("run", _run("--no-report"), _run_again("--no-report"), RUN_PASSING, RUN_TIMED, in_turn=True),
     Scenario("run with report", _run(), _run_again(), RUN_PASSING, RUN_TIMED, last=12, warm=_draw_nothing),
@@ -303,10 +303,8 @@ SCENARIOS = (
         timed=(*RUN_TIMED, "out/journal.log"),
         in_turn=True,
     ),
-    Scenario("learn", command("learn", f"{{{MODEL}}}", "--npz", "{new.npz}", *SMALL), once=True),
-    Scenario(
-        "learn --out", command("learn", f"{{{MODEL}}}", "--npz", "{new.npz}", "--out", "{two.safetensors}", *SMALL)
-    ),
+    Scenario("learn", command("learn", f"{{{MODEL}}}", "{new.npz}", *SMALL), once=True),
+    Scenario("learn --out", command("learn", f"{{{MODEL}}}", "{new.npz}", "--out", "{two.safetensors}", *SMALL)),
     Scenario(
         "predict --out",
         command("predict", f"{{{MODEL}}}", "{clouds.npz}", "--out", "{found.csv}", "--format", "csv"),

@@ -47,7 +47,7 @@ def by_command(path: Path, label: str, pause: float) -> Outcome:
     time.sleep(pause)
     said = io.StringIO()
     with redirect_stdout(said), redirect_stderr(said):
-        code = run_command(["learn", str(path), "--npz", str(data), "--quiet", "--json"])
+        code = run_command(["learn", str(path), str(data), "--quiet", "--json"])
     return code == 0, said.getvalue()
 
 

@@ -13,7 +13,7 @@ from tests.support import clouds_file
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str]:
     (tmp_path / "quick.toml").write_text(QUICK)
-    data = ["--npz", str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
+    data = [str(clouds_file(tmp_path)), "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
     return ["compare", *data, "--methods", "naive,spacenet", "--out", str(tmp_path / "out"), "--quiet", "--no-report"]
 
 
@@ -23,7 +23,7 @@ def test_a_comparison_leaves_tables_of_every_kind(
     monkeypatch.setenv("COLUMNS", "80")
     assert main([*arguments, "--seeds", "2"]) == 0
     shown = capsys.readouterr().out
-    assert "custom, 2 seeds, mean ± standard deviation (test set)" in shown
+    assert "clouds, 2 seeds, mean ± standard deviation (test set)" in shown
     assert "(test set) (continued)" in shown  # too wide for 80 columns
     assert max(len(line) for line in shown.splitlines() if "Runs and tables" not in line) <= 80
     facts = json.loads((tmp_path / "out" / "comparison.json").read_text())
@@ -88,7 +88,7 @@ def test_what_is_done_is_kept_when_interrupted(
         (["--methods", "nothing"], "unknown method 'nothing'"),
         (["--seeds", "0"], "--seeds: 0 is out of range (1 or more)"),
         (["--engine", "dask"], "--address: the address of the dask cluster is missing"),
-        (["--preset", "nothing"], "unknown preset of custom 'nothing'"),
+        (["--preset", "nothing"], "unknown preset of clouds 'nothing'"),
     ],
 )
 def test_bad_input_is_explained(

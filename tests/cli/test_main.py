@@ -9,7 +9,7 @@ from spacenet.config.presets import preset_config
 def test_help_names_the_commands(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 0
     out = capsys.readouterr().out
-    assert "run [STREAM]" in out
+    assert "run [DATA]" in out
     for name in COMMANDS:
         assert f"\n  {name} " in out
 

@@ -17,17 +17,17 @@ PIP = 'pip install "spacenet-cl[report]"'
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, with its page."""
     place = tmp_path_factory.mktemp("run")
-    assert main(["run", "--npz", str(clouds_file(place)), "--out", str(place / "run"), "--quiet", *SMALL]) == 0
+    assert main(["run", str(clouds_file(place)), "--out", str(place / "run"), "--quiet", *SMALL]) == 0
     return place / "run"
 
 
 @pytest.fixture
 def npz(tmp_path: Path) -> list[str]:
-    return ["--npz", str(clouds_file(tmp_path)), "--out", str(tmp_path / "out"), "--quiet"]
+    return [str(clouds_file(tmp_path)), "--out", str(tmp_path / "out"), "--quiet"]
 
 
 def test_a_run_ends_with_its_page(folder: Path) -> None:
-    assert "<h1>spacenet on custom, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h1>spacenet on clouds, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_again_and_its_figures(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,12 +41,19 @@ def test_the_page_again_and_its_figures(folder: Path, tmp_path: Path, capsys: py
     assert f"Wrote {len(figures)} files of figures" in out
 
 
+def test_figures_as_pdf_and_tables_for_a_paper(folder: Path, tmp_path: Path) -> None:
+    place = ["--out", str(tmp_path / "page.html"), "--figures", str(tmp_path / "figures"), "--format", "pdf"]
+    assert main(["report", str(folder), *place, "--tables", str(tmp_path / "tables")]) == 0
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf"}
+    assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".tex", ".csv"}
+
+
 def test_several_seeds_get_one_page(
     npz: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *npz, *SMALL, "--seeds", "2", "--workers", "1"]) == 0
     assert f"The report is in {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
-    assert "spacenet on custom, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "spacenet on clouds, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert not list(tmp_path.glob("out/seed-*/report.html"))
 
 
@@ -57,7 +64,7 @@ def test_a_comparison_ends_with_its_page(
     arguments = ["compare", *npz, "--config", str(tmp_path / "quick.toml"), "--workers", "1"]
     assert main([*arguments, "--methods", "naive,spacenet", "--format", "json"]) == 0
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "<h1>custom: naive, spacenet</h1>" in text
+    assert "<h1>clouds: naive, spacenet</h1>" in text
     assert json.loads(capsys.readouterr().out)["failures"] == []  # nothing else is said
     monkeypatch.chdir(tmp_path)
     assert main(["report", str(tmp_path / "out" / "naive"), str(tmp_path / "out" / "spacenet")]) == 0

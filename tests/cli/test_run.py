@@ -29,7 +29,7 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run(npz: Path, out: Path, *more: str) -> int:
-    return main(["run", "--npz", str(npz), "--out", str(out), *SMALL, "--no-report", *more])
+    return main(["run", str(npz), "--out", str(out), *SMALL, "--no-report", *more])
 
 
 def test_a_run_ends_in_the_matrix_and_a_summary(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,7 +85,7 @@ def test_settings_from_a_file_and_from_the_line(npz: Path, tmp_path: Path) -> No
     [
         (["run", "split-nothing"], "unknown stream 'split-nothing'"),
         (["run", "--method", "magic"], "unknown method 'magic'"),
-        (["run", "--npz", "missing.npz"], "missing.npz"),
+        (["run", "missing.npz"], "missing.npz"),
         (["run", "--epochs", "0"], "--epochs: 0 is out of range (1 or more)"),
         (["run", "--seeds", "0"], "--seeds: 0 is out of range (1 or more)"),
         (["run", "--seed", "-1"], "--seed: -1 is out of range (0 or more)"),
@@ -159,7 +159,7 @@ def test_the_package_is_a_command_too() -> None:
 
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
-    arguments = ["run", "--npz", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
+    arguments = ["run", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
     return start(["spacenet", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -195,6 +195,6 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
 
 def test_tensorboard_gets_every_seed(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
-    arguments = ["run", "--npz", str(clouds_file(tmp_path)), "--epochs", "1", "--quiet", "--no-report", "--tensorboard"]
+    arguments = ["run", str(clouds_file(tmp_path)), "--epochs", "1", "--quiet", "--no-report", "--tensorboard"]
     assert main([*arguments, "--seeds", "2", "--hidden", "30", "--out", str(folder)]) == 0
     assert all(list((folder / f"seed-{seed}" / "tensorboard").glob("events*")) for seed in (0, 1))

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # optuna says that parts of i
 def test_the_best_settings_are_a_file_that_run_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "quick.toml").write_text("[training]\nepochs = 1\n[net]\nhidden = [20]\n")
     data, out = clouds_file(tmp_path), tmp_path / "out"
-    command = ["sweep", "--npz", str(data), "--method", "naive", "--config", str(tmp_path / "quick.toml")]
+    command = ["sweep", str(data), "--method", "naive", "--config", str(tmp_path / "quick.toml")]
     assert main([*command, "--trials", "2", "--workers", "1", "--out", str(out)]) == 0
     printed, progress = capsys.readouterr()
     assert "trial 2/2: ACC" in progress

@@ -12,7 +12,7 @@ from spacenet.registry import METHODS, STREAMS
 @pytest.mark.parametrize("stream", STREAMS)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_preset_survives_its_toml(stream: str, method: str, tmp_path: Path) -> None:
-    config = preset_config(stream, method, {"seed": 3, "stream": {"npz": "a b.npz", "tasks": "0/1"}})
+    config = preset_config(stream, method, {"seed": 3, "stream": {"data": "a b.npz", "tasks": "0/1"}})
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml())
     assert RunConfig.from_plain(read_toml(path)) == config

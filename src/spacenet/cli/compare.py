@@ -37,7 +37,7 @@ class CompareOptions(StreamOptions):
 def compare(arguments: list[str]) -> int:
     selection = {**peek(arguments), "method": api.REFERENCE, "config": {}}
     options, engine, selection, settings = parse_stream_command(CompareOptions, arguments, "compare", selection)
-    folder = options.out or Path("comparisons") / selection["stream"]
+    folder = options.out or Path("comparisons") / api.stream_name(selection["stream"])
     given = {name: getattr(options, name) for name in ("methods", "seeds", "seed", "net", "preset", "config")}
     given |= {"out": folder, "progress": not options.quiet, **vars(engine), **settings}
     comparison = api.compare(selection["stream"], **given)

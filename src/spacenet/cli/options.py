@@ -15,13 +15,17 @@ from spacenet.cli.forms import describe, fill, form_type
 from spacenet.config.engine import EngineConfig
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import Settings, check, field_types
-from spacenet.config.stream import CUSTOM
 from spacenet.data.fetch import environment_folder
+from spacenet.data.kinds import looks_like_data
 from spacenet.registry import METHODS, STREAMS
 
 T = TypeVar("T")
-STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or give --npz."
-StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="STREAM", help=STREAM_HELP)]
+FILES_HELP = (
+    ".npz (x_train, y_train, x_test, y_test, or x, y), .csv or .parquet with --label, or a folder with one sub-folder "
+    "per class"
+)
+STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or data of your own: {FILES_HELP}."
+StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="DATA", help=STREAM_HELP)]
 METHOD_NAMES = ", ".join(METHODS)
 
 
@@ -41,27 +45,33 @@ class StreamOptions:
 
 
 def stream_first(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """A stream's name that does not follow an option, and the arguments with it in front.
+    """A stream's name, or the path of data, that does not follow an option, and the arguments with it in front.
 
     After an option with several values it would be taken for one of them.
     """
     names = set(STREAMS)  # each look into the registry reads what all installed packages offer
     for place, (before, argument) in enumerate(zip(["", *arguments], arguments, strict=False)):
-        if argument in names and not before.startswith("--"):
+        if before.startswith("--") or argument.startswith("-") or _is_number(argument):
+            continue
+        if argument in names or looks_like_data(argument):
             return argument, [argument, *arguments[:place], *arguments[place + 1 :]]
     return None, list(arguments)
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdecimal()
 
 
 def peek(arguments: Sequence[str]) -> dict[str, Any]:
     """What decides which options there are, and their defaults; arguments of `spacenet.run`, as its own."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("config", "method", "net", "npz", "preset"):
+    for option in ("config", "method", "net", "preset"):
         parser.add_argument(f"--{option}", nargs="?")
     given, _ = parser.parse_known_args(arguments)
     config = read_toml(Path(given.config)) if given.config else {}
-    stream = stream_first(arguments)[0] or config.get("stream", {}).get("name", "split-digits")
+    of_config = config.get("stream", {})
     return {
-        "stream": CUSTOM if given.npz else stream,
+        "stream": stream_first(arguments)[0] or of_config.get("data") or of_config.get("name", "split-digits"),
         "method": given.method or config.get("method", {}).get("name", "spacenet"),
         "net": given.net,
         "preset": given.preset,
@@ -92,10 +102,9 @@ def parse_stream_command(
         start = {"stream": selection["stream"], "method": selection["method"], "seed": config.model.seed}
         main = own(**{name: value for name, value in start.items() if name in field_types(own)})
         filled = fill(form, arguments, command, describe(kind), form(main, **defaults))
-        stream = CUSTOM if filled.stream.npz is not None else filled.main.stream
-        if stream == selection["stream"]:
+        if filled.main.stream == selection["stream"]:
             break
-        selection = {**selection, "stream": stream}
+        selection = {**selection, "stream": filled.main.stream}
     options = kind(**vars(filled.main))
     check(options)
     given = {
@@ -122,8 +131,8 @@ def _settings_by_group(config: RunConfig) -> dict[str, Settings]:
     }
 
 
-NO_FLAGS = ("name", "graph")
-"""Fields that no flag gives: names are arguments, and the graph of a module is found when it is traced."""
+NO_FLAGS = ("name", "data", "graph")
+"""Fields that no flag gives: names and data are arguments, and the graph of a module is found when it is traced."""
 
 
 def _filled_form(settings: Settings) -> Any:

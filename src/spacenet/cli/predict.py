@@ -1,6 +1,5 @@
 """`spacenet predict`: predict the class of inputs."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,24 +13,24 @@ from tyro.conf import arg
 
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file
-from spacenet.data.checks import looks_scaled
+from spacenet.config.stream import TableConfig
 from spacenet.data.inputs import Chunk, read_inputs
+from spacenet.data.parts import Target
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
-from spacenet.model.predictions import Format, Writer, predict_chunk
+from spacenet.model.predictions import Format, Writer, predict_chunk, warn_of_scale
 from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
-log = logging.getLogger("spacenet")
 INPUTS = (
-    "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), images "
-    "(.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input."
+    "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), .parquet, "
+    "images (.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input."
 )
 
 
 @dataclass(frozen=True)
-class PredictOptions:
+class PredictOptions(TableConfig):
     """Predict the class of inputs: one line for each, with the class and its probability."""
 
     model: ModelArgument
@@ -51,9 +50,9 @@ def predict(arguments: list[str]) -> int:
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)
-    scale = model.fitted_normalization.scale
+    target = Target(model.input_shape, model.fitted_normalization.scale, options.resize)
     stdin = BufferedReader(BytesIO()) if sys.stdin is None else cast(BufferedReader, sys.stdin.buffer)  # None: closed
-    chunks = read_inputs(options.inputs, model.input_shape, scale, stdin, options.resize)
+    chunks = read_inputs(options.inputs, target, stdin, options)
     if options.out is None:
         _write(model, chunks, options, sys.stdout)
         return 0
@@ -69,11 +68,8 @@ def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: 
     out.write(writer.heading())
     count = 0
     for chunk in chunks:
-        if not count and looks_scaled(chunk.x, model.fitted_normalization.scale):
-            log.warning(
-                "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
-                "multiply them by 255"
-            )
+        if not count:
+            warn_of_scale(model, chunk.x)
         out.write(writer.lines(predict_chunk(model, chunk, options.top)))
         out.flush()
         count += len(chunk.x)

@@ -44,7 +44,7 @@ class RunOptions(StreamOptions):
 
 def run(arguments: list[str]) -> int:
     options, engine, selection, settings = parse_stream_command(RunOptions, arguments, "run", peek(arguments), GROUPS)
-    folder = options.resume or options.out or _new_folder(selection["stream"], selection["method"])
+    folder = options.resume or options.out or _new_folder(api.stream_name(selection["stream"]), selection["method"])
     if options.resume is not None:
         if settings or options.out or options.config or options.seeds > 1:
             reason = "settings come from the folder; only --workers, --json and --quiet go with it"

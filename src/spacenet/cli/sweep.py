@@ -36,7 +36,7 @@ def sweep(arguments: list[str]) -> int:
         SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
     stream, method = selection["stream"], selection["method"]
-    folder = options.out or Path("sweeps") / f"{stream}-{method}"
+    folder = options.out or Path("sweeps") / f"{api.stream_name(stream)}-{method}"
     progress = Console(stderr=True, quiet=options.quiet)
 
     def show(trial: api.Trial) -> None:

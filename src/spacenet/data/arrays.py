@@ -1,17 +1,15 @@
-"""Arrays in npy, npz and csv files, read as untrusted input: headers are checked before any value is read.
+"""Arrays in npy and npz files, read as untrusted input: headers are checked before any value is read.
 
 Samples are read in chunks (n, …) of the model's input shape, so that memory stays bounded.
 """
 
-import csv
 import math
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -20,25 +18,20 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.lib import format as npy
 
-from spacenet.data.checks import check_label_type, check_labels, check_numbers, check_samples, find_nonfinite, to_native
-from spacenet.data.files import GZIP_MAGIC
+from spacenet.data.checks import check_label_type, check_labels, check_numbers, find_nonfinite, to_native
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 
 MAX_HEADER = 10_000
 """Bytes of a header; numpy has the same limit, but checks it after reading up to 4 GiB."""
-MAX_BYTES = 4 * 1024**3
-"""Of all arrays of an archive together. A zip file of a few MB can claim to hold terabytes."""
+MAX_BYTES = 64 * 1024**3
+"""Of an array in an archive. A zip file of a few MB can claim to hold terabytes."""
 MAX_SAMPLES = 1024
 """Samples in a chunk; fewer if these would take more than `CHUNK_BYTES`."""
 CHUNK_BYTES = 16 * 1024**2
 MAX_COLUMN_MAJOR = 256 * 1024**2
 """Bytes of an array in column-major order: it has to be read at once, because its samples are spread over the file."""
-NUMBER_BYTES = 64
-"""Bytes of a number in a csv file, at most on average."""
 HOW_TO_SAVE = "save it with numpy.save(path, x)"
-DELIMITERS = ",;\t "
-ZIP_MAGIC = b"PK\x03\x04"
 
 Shape = tuple[int, ...]
 Item = TypeVar("Item")
@@ -129,46 +122,38 @@ def open_npz(path: Path, keys: Sequence[str]) -> Iterator[tuple[zipfile.ZipFile,
             yield archive, sorted(name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy"))
 
 
-def read_arrays(path: Path, *choices: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
-    """Read the first of several choices of arrays that an archive holds, and those of the optional ones that it has.
-
-    Names that begin with x are samples (numbers), all others are labels (integers or strings).
-    """
-    with open_npz(path, choices[0]) as (archive, held):
-        keys = next((keys for keys in choices if set(keys) <= set(held)), None)
-        if keys is None:
-            missing = ", ".join(key for key in choices[0] if key not in held)
-            shown = (", ".join(held[:12]) or "nothing") + (", …" if len(held) > 12 else "")
-            raise DataError(f"{path}: has no {missing}; it holds {shown}: {how_to_save(choices[0])}")
-        wanted = [*keys, *(key for key in optional if key in held)]
-        claimed = sum(archive.getinfo(f"{key}.npy").file_size for key in wanted)
-        if claimed > MAX_BYTES:
-            raise DataError(
-                f"{path}: its arrays would take {claimed / 1024**3:.1f} GiB in memory, more than the "
-                f"{MAX_BYTES / 1024**3:.0f} GiB that spacenet reads; use fewer samples or a smaller type (e.g. uint8)"
-            )
-        return {key: _read_array(archive, path, key, how_to_save(keys)) for key in wanted}
+def choose_arrays(path: Path, held: Sequence[str], *choices: Sequence[str]) -> Sequence[str]:
+    """The first of several choices of arrays that an archive holds; an error if it holds none of them."""
+    for keys in choices:
+        if set(keys) <= set(held):
+            return keys
+    missing = ", ".join(key for key in choices[0] if key not in held)
+    shown = (", ".join(held[:12]) or "nothing") + (", …" if len(held) > 12 else "")
+    raise DataError(f"{path}: has no {missing}; it holds {shown}: {how_to_save(choices[0])}")
 
 
-def _read_array(archive: zipfile.ZipFile, path: Path, key: str, remedy: str) -> Array:
-    where, info, is_x = f"{path}: {key}", archive.getinfo(f"{key}.npy"), key.startswith("x")
-    with archive.open(info) as stream:
-        header = read_header(stream)
-        found = info.file_size - stream.tell()
+def check_samples_header(where: str, header: Header, found: int, remedy: str) -> None:
+    """Raise `DataError` unless an array can hold samples. `found` are the bytes of its values."""
     check_no_objects(where, header)
-    has = f"{where} has the shape {header.shape}"
-    if is_x:
-        check_numbers(where, header.dtype)
-        if len(header.shape) < 2 or 0 in header.shape:
-            raise DataError(f"{has}; it needs one row per sample, (n, …), none of them empty")
-    else:
-        check_label_type(where, header.dtype, header.shape)
-        if header.dtype.kind == "f":
-            raise DataError(f"{where} holds {header.dtype} labels; integers or strings are needed: {key}.astype(int)")
+    check_numbers(where, header.dtype)
+    if len(header.shape) < 2 or 0 in header.shape:
+        needed = "it needs one row per sample, (n, …), none of them empty"
+        raise DataError(f"{where} has the shape {header.shape}; {needed}")
     check_length(where, header, found, remedy)
-    with archive.open(info) as stream:
-        array = np.load(stream, allow_pickle=False)
-    return check_samples(array, where) if is_x else check_labels(array, where)
+
+
+def read_labels(stream: IO[bytes], where: str, size: int, remedy: str) -> Array:
+    """The labels in a stream of npy bytes, `size` of them."""
+    header = read_header(stream)
+    check_no_objects(where, header)
+    check_label_type(where, header.dtype, header.shape)
+    if header.dtype.kind == "f":
+        raise DataError(f"{where} holds {header.dtype} labels; integers or strings are needed: y.astype(int)")
+    check_length(where, header, size - stream.tell(), remedy)
+    content = stream.read(header.claimed_bytes)
+    if len(content) < header.claimed_bytes or stream.read(1):  # reading to the end checks the archive's checksum
+        raise DataError(f"{where}: does not hold what its header claims; the file is damaged: {remedy}")
+    return check_labels(np.frombuffer(content, header.dtype), where)
 
 
 # Samples in chunks
@@ -194,16 +179,26 @@ def read_npz(path: Path, shape: Shape) -> Iterator[Array]:
             raise DataError(f"{path}: holds {', '.join(held[:12]) or 'nothing'}; the array of samples must be named x")
         info = archive.getinfo(f"{key}.npy")
         with archive.open(info) as stream:
-            yield from _read_samples(stream, f"{path}: {key}", shape, info.file_size)
+            yield from read_samples(stream, f"{path}: {key}", shape, info.file_size)
 
 
 def read_npy(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
     """The samples in a stream of npy bytes."""
     with report_damage(where, HOW_TO_SAVE):
-        yield from _read_samples(stream, where, shape)
+        yield from read_samples(stream, where, shape)
 
 
-def _read_samples(stream: IO[bytes], where: str, shape: Shape, file_size: int | None = None) -> Iterator[Array]:
+def read_samples(
+    stream: IO[bytes],
+    where: str,
+    shape: Shape,
+    file_size: int | None = None,
+    convert: Callable[[Array, str, int], Array] | None = None,
+) -> Iterator[Array]:
+    """The samples in a stream of npy bytes, in chunks of a model's shape; `convert` gets a chunk and its first row.
+
+    By default floats become 32 bits wide, and values that are not finite are an error.
+    """
     header = read_header(stream)
     check_no_objects(where, header)
     check_numbers(where, header.dtype)
@@ -211,17 +206,18 @@ def _read_samples(stream: IO[bytes], where: str, shape: Shape, file_size: int | 
         raise DataError(f"{where} has the shape {header.shape}; the file is damaged: {HOW_TO_SAVE}")
     if file_size is not None:
         check_length(where, header, file_size - stream.tell(), HOW_TO_SAVE)
-    count, size = _count_samples(where, header.shape, shape), math.prod(shape) * header.dtype.itemsize
+    count, stored = _count_samples(where, header.shape, shape), _stored_shape(where, header.shape, shape)
     if count == 0:
         raise DataError(f"{where}: holds no samples")
     source = _to_row_major(stream, where, header) if header.column_major else stream
-    step = samples_per_chunk(shape)
+    step, size = samples_per_chunk(shape), math.prod(shape) * header.dtype.itemsize
     for first in range(0, count, step):
         number = min(step, count - first)
         content = source.read(number * size)
         if len(content) < number * size:
             raise DataError(f"{where}: ends after {first + len(content) // size} of its {count} samples; it is cut off")
-        yield _convert(np.frombuffer(content, header.dtype).reshape(number, *shape), where, first)
+        chunk = (convert or _convert)(np.frombuffer(content, header.dtype).reshape(number, *stored), where, first)
+        yield chunk if stored == shape else np.moveaxis(chunk, -1, 1)
     if stream.read(1):  # reading to the end also makes an archive compare its checksum
         raise DataError(f"{where}: has more bytes after its last sample; the file is damaged: {HOW_TO_SAVE}")
 
@@ -233,9 +229,15 @@ def _count_samples(where: str, found: Shape, shape: Shape) -> int:
         return found[0]
     if found in (shape, squeezed, (math.prod(shape),)):
         return 1
-    channels_last = len(shape) == 3 and found[1:] == (*shape[1:], shape[0])
-    remedy = ": move the channels to the front, x.transpose(0, 3, 1, 2)" if channels_last else ""
-    raise DataError(f"{where}: samples have the shape {found[1:]}; the model takes {shape}{remedy}")
+    if _stored_shape(where, found, shape) != shape:
+        return found[0]
+    raise DataError(f"{where}: samples have the shape {found[1:]}; the model takes {shape}")
+
+
+def _stored_shape(where: str, found: Shape, shape: Shape) -> Shape:
+    """The shape of a sample in the file: the one that is needed, or that of images with their channels last."""
+    last = (*shape[1:], shape[0])
+    return last if len(shape) == 3 and found[1:] == last else shape
 
 
 def _to_row_major(stream: IO[bytes], where: str, header: Header) -> IO[bytes]:
@@ -261,57 +263,3 @@ def _convert(chunk: Array, where: str, first: int) -> Array:
     for row in find_nonfinite(chunk):
         raise DataError(f"{where}: row {first + row} has a value that is NaN, infinite or too large")
     return chunk
-
-
-def read_csv(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
-    """One sample per line; a first line without any number is a header."""
-    for rows in split_into_chunks(_read_rows(stream, where, math.prod(shape)), shape):
-        yield np.concatenate(rows).reshape(-1, *shape)
-
-
-def _read_rows(stream: IO[bytes], where: str, length: int) -> Iterator[Array]:
-    limit, delimiter, row = max(64 * 1024, NUMBER_BYTES * length), "", 0
-    with report_damage(where, "write numbers, one sample per line"):
-        for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
-            place = f"{where}, line {number}"
-            if number == 1:
-                _check_is_text(line, where)
-            if len(line) > limit:
-                raise DataError(f"{place}: is too long for {length} numbers; write one sample per line")
-            text = line.decode("utf-8-sig", "replace").strip()
-            if not text:
-                continue
-            is_first = not delimiter
-            delimiter = delimiter or next((each for each in DELIMITERS if each in text), ",")
-            try:
-                cells = next(csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True))
-            except csv.Error as error:
-                raise DataError(f"{place}: not csv ({error}); is a quotation mark left open?") from error
-            values = [_parse_number(cell) for cell in cells]
-            if is_first and all(value is None for value in values):
-                continue
-            if None in values:
-                hint = "; a header has no numbers" if row == 0 else ""
-                wrong = cells[values.index(None)][:40]
-                raise DataError(f"{place} (row {row}): {wrong!r} is not a number{hint}")
-            if len(values) != length:
-                raise DataError(f"{place} (row {row}): has {len(values)} numbers; the model takes {length}")
-            yield _convert(np.array([values], dtype=np.float64), place, row)
-            row += 1
-    if row == 0:
-        raise DataError(f"{where}: holds no samples; write one per line")
-
-
-def _check_is_text(line: bytes, where: str) -> None:
-    """Raise `DataError` if a file's first line shows that it is something else than csv."""
-    if line.startswith(ZIP_MAGIC):
-        raise DataError(f"{where}: is an archive, not csv or npy; pass the name of the .npz file")
-    if line.startswith(GZIP_MAGIC):
-        raise DataError(f"{where}: is compressed with gzip; unpack it first, with gunzip")
-
-
-def _parse_number(cell: str) -> float | None:
-    try:
-        return float(cell)
-    except ValueError:
-        return None

@@ -1,5 +1,6 @@
 """The checks that all inputs and labels pass, wherever they come from: arrays, files, data sets or requests."""
 
+import logging
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -11,34 +12,65 @@ from spacenet.errors import DataError
 if TYPE_CHECKING:
     from spacenet.data.preprocessing import Array
 
+log = logging.getLogger("spacenet")
 MAX_MAGNITUDE = 1e15
 """Squares of larger numbers, added up over a sample, would not fit into 32 bits."""
 MAX_LABEL = 1000
 """Characters of a label."""
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
+CHANNELS, SMALLEST_SIDE = (1, 3, 4), 8
+"""Of images whose channels come last."""
 PIXEL_SCALE = 1 / 255
 """The scale of data sets and models whose inputs are bytes."""
 
 
-def check_samples(x: "Array", where: str) -> "Array":
-    """The samples in a type that torch takes. Raises `DataError` unless all values are numbers to compute with."""
+def check_samples(x: "Array", where: str, first: int | None = None) -> "Array":
+    """The samples in a type that torch takes. Raises `DataError` unless all values are numbers to compute with.
+
+    `first` is the row of the first sample, if these are only a part of all samples.
+    """
     check_numbers(where, x.dtype)
     if not x.ndim:
         raise DataError(f"{where} is a single number; give samples in rows, (n, …)")
     x = to_native(x)
     bad = find_nonfinite(x)
     if len(bad):
-        count = f"{len(bad)} of its {len(x)} samples, the first in row {bad[0]}"
-        raise DataError(f"{where} has NaN or infinite values in {count}; remove or replace them")
+        count = f" in {len(bad)} of its {len(x)} samples" if first is None else ""
+        row = bad[0] + (first or 0)
+        raise DataError(f"{where} has NaN or infinite values{count}, the first in row {row}; remove or replace them")
     if x.size and x.dtype.itemsize > 1:
         rows = x.reshape(len(x), -1)
         largest = np.maximum(rows.max(axis=1).astype(np.float64), -rows.min(axis=1).astype(np.float64))
         row = int(largest.argmax())
         if largest[row] > MAX_MAGNITUDE:
-            value = f"row {row} has a value of magnitude {largest[row]:.1e}"
+            value = f"row {row + (first or 0)} has a value of magnitude {largest[row]:.1e}"
             raise DataError(f"{where}: {value}; at most {MAX_MAGNITUDE:.0e} is possible: rescale or remove it")
     return x
+
+
+def channels_first(shape: tuple[int, ...], where: str) -> tuple[int, ...]:
+    """The shape of a sample with the channels of an image in front: (h, w, c) becomes (c, h, w) where that is certain.
+
+    It is where the last axis has the length of channels (1, 3 or 4) and the others are too long for that.
+    """
+    if len(shape) != 3 or shape[2] not in CHANNELS or min(shape[:2]) < SMALLEST_SIDE:
+        return shape
+    moved = (shape[2], *shape[:2])
+    texts = ("×".join(map(str, each)) for each in (shape, moved))
+    log.info("%s: images of the shape %s have their channels last; they are moved to the front, %s", where, *texts)
+    return moved
+
+
+def move_channels(x: "Array", where: str) -> "Array":
+    """The samples with the channels of images in front, (n, c, h, w); see `channels_first`."""
+    return x if channels_first(x.shape[1:], where) == x.shape[1:] else np.moveaxis(x, -1, 1)
+
+
+def match_channels(x: "Array", shape: tuple[int, ...]) -> "Array":
+    """The samples with their channels in front if they come last and a model takes images of this shape, (c, h, w)."""
+    last = len(shape) == 3 and x.shape[1:] != shape and x.shape[1:] == (*shape[1:], shape[0])
+    return np.moveaxis(x, -1, 1) if last else x
 
 
 def check_numbers(where: str, dtype: "np.dtype[np.generic]") -> None:

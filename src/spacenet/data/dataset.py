@@ -28,6 +28,8 @@ class Dataset:
     scale: float = 1.0
     mean: Constants = None
     std: Constants = None
+    checksum: str = ""
+    """Of the samples and labels, where they were read from a file of the user's; a run that resumes compares it."""
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):
@@ -55,19 +57,25 @@ class Dataset:
 
         return list(np.unique(self.y_train).tolist())
 
-    def hold_out(self, fraction: float) -> "Dataset":
-        """The same training data with a fraction of each class held out as the test set; the test data is not used."""
+    def hold_out(self, fraction: float, seed: int = 0) -> "Dataset":
+        """The same training data with a fraction of each class held out as the test set; the test data is not used.
+
+        Samples are not copied.
+        """
         import numpy as np
 
-        rng = np.random.default_rng(0)
+        from spacenet.data.memory import take_rows
+
+        rng = np.random.default_rng(seed)
         held = np.zeros(len(self.y_train), dtype=bool)
         for label in np.unique(self.y_train):
             rows = rng.permutation(np.flatnonzero(self.y_train == label))
             if len(rows) < 2:
                 raise DataError(f"{self.name}: class {label} has one sample only, so none of it can be held out")
             held[rows[: min(len(rows) - 1, max(1, round(fraction * len(rows))))]] = True
-        x, y = self.x_train, self.y_train
-        return replace(self, x_train=x[~held], y_train=y[~held], x_test=x[held], y_test=y[held])
+        train, test, y = np.flatnonzero(~held), np.flatnonzero(held), self.y_train
+        x_train, x_test = take_rows(self.x_train, train), take_rows(self.x_train, test)
+        return replace(self, x_train=x_train, y_train=y[train], x_test=x_test, y_test=y[test])
 
 
 def check_constants(constants: Constants, shape: tuple[int, ...]) -> str:

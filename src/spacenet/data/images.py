@@ -2,27 +2,33 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from spacenet.data.arrays import Shape
+from spacenet.data.arrays import Shape, split_into_chunks
 from spacenet.data.checks import PIXEL_SCALE
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.utils.extras import require_extra
+from spacenet.utils.progress import track
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp")
 FORMATS = ("PNG", "JPEG", "BMP", "WEBP")
 """The decoders that may be used, whatever a file's name is; the fewer, the safer."""
 MAX_PIXELS = 50_000_000
 """A file of a few KB can claim to be an image that fills the memory; photos have fewer pixels than this."""
+MIN_FILES = 4
+"""Fewer are not worth starting threads."""
 EIGHT_BIT_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes that convert to grayscale or RGB without loss of contrast."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,40 @@ def list_images(folder: Path) -> Iterator[Path]:
         raise DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
 
 
-def read_header(path: Path) -> tuple[tuple[int, int], str]:
+def read_headers(files: Sequence[Path], progress: bool = False) -> list[tuple[tuple[int, int], str]]:
+    """Width and height of each image, and Pillow's name for its kind of pixels; they are not decoded."""
+    found = []
+    with track("looking at the sizes of images", len(files), "images", progress) as advance:
+        for chunk in split_into_chunks(files, (1,)):
+            found += _map_files(_read_header, chunk)
+            advance(len(chunk))
+    return found
+
+
+def read_images(files: Iterable[Path], image_format: ImageFormat) -> Iterator[Array]:
+    """Images as bytes in the format's shape, in chunks; decoded by several threads."""
+    for chunk in split_into_chunks(files, image_format.shape):
+        yield np.stack(_map_files(partial(_read_image, image_format=image_format), chunk))
+
+
+def _map_files(function: Callable[[Path], Item], files: Sequence[Path]) -> list[Item]:
+    """The function of each file. Threads are enough: decoding and resizing leave the interpreter to others."""
+    with warnings.catch_warnings():  # for all threads: Python's list of filters is not made for several
+        warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
+        warnings.simplefilter("error", _pillow().DecompressionBombWarning)
+        if len(files) < MIN_FILES:
+            return list(map(function, files))
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return list(pool.map(function, files))
+
+
+def _read_header(path: Path) -> tuple[tuple[int, int], str]:
     """Width and height of an image, and Pillow's name for its kind of pixels; they are not decoded."""
     with _open(path) as image:
         return image.size, image.mode
 
 
-def read_image(path: Path, image_format: ImageFormat) -> Array:
+def _read_image(path: Path, image_format: ImageFormat) -> Array:
     """One image as bytes, in the format's shape."""
     with _open(path) as image:
         if image.size != image_format.size and not image_format.resize:
@@ -88,29 +121,28 @@ def read_image(path: Path, image_format: ImageFormat) -> Array:
             image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
         image = image.convert(image_format.mode)
         if image.size != image_format.size:
-            image = image.resize(image_format.size, require_extra("images", "images", "PIL.Image").Resampling.BILINEAR)
+            image = image.resize(image_format.size, _pillow().Resampling.BILINEAR)
         pixels = np.asarray(image)
         return (pixels.transpose(2, 0, 1) if image_format.mode == "RGB" else pixels).reshape(image_format.shape)
+
+
+def _pillow() -> Any:
+    return require_extra("images", "images", "PIL.Image")
 
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     """Open an image and check its header; errors, also those of decoding it, become a `DataError`."""
-    library = require_extra("images", "images", "PIL.Image")
+    library = _pillow()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
-            warnings.simplefilter("error", library.DecompressionBombWarning)
-            with library.open(path, formats=FORMATS) as image:
-                width, height = image.size
-                if width * height > MAX_PIXELS:
-                    size = f"{width} × {height} pixels; at most {MAX_PIXELS:,} in all"
-                    raise DataError(f"{path}: too large for an image ({size})")
-                if image.mode not in EIGHT_BIT_MODES:
-                    raise DataError(
-                        f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8"
-                    )
-                yield image
+        with library.open(path, formats=FORMATS) as image:
+            width, height = image.size
+            if width * height > MAX_PIXELS:
+                size = f"{width} × {height} pixels; at most {MAX_PIXELS:,} in all"
+                raise DataError(f"{path}: too large for an image ({size})")
+            if image.mode not in EIGHT_BIT_MODES:
+                raise DataError(f"{path}: has more than 8 bits per pixel and channel ({image.mode}); save it with 8")
+            yield image
     except DataError:
         raise
     except (library.DecompressionBombError, library.DecompressionBombWarning) as error:

@@ -1,26 +1,27 @@
 """The inputs of a prediction: files of many kinds, folders, standard input; read lazily, in chunks of samples."""
 
-import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from spacenet.data.arrays import Shape, read_csv, read_npy, read_npz, report_damage, split_into_chunks
-from spacenet.data.images import SUFFIXES, ImageFormat, list_images, read_image
+from spacenet.config.stream import TableConfig
+from spacenet.data.arrays import Shape, read_npy, read_npz, report_damage, split_into_chunks
+from spacenet.data.images import ImageFormat, list_images, read_images
+from spacenet.data.kinds import STDIN, Kind, find_kind
+from spacenet.data.parquet import read_parquet
+from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
+from spacenet.data.tables import read_csv
 from spacenet.errors import DataError
 
-STDIN = "-"
 NPY_MAGIC = b"\x93"
 """The first byte of an npy stream; no text begins with it."""
-ARRAY_SUFFIXES = (".npz", ".npy", ".csv")
-IMAGE_KINDS = ("folder", "image")
+IMAGE_KINDS: tuple[Kind, ...] = ("folder", "image")
 
 
 @dataclass(frozen=True)
@@ -33,37 +34,19 @@ class Chunk:
 
 
 def read_inputs(
-    names: Sequence[str], input_shape: Shape, scale: float, stdin: "BufferedReader[Any]", resize: bool = False
+    names: Sequence[str], target: Target, stdin: "BufferedReader[Any]", config: TableConfig | None = None
 ) -> Iterator[Chunk]:
-    """The samples of all inputs in their order, for a model that takes inputs of this shape and scale.
+    """The samples of all inputs in their order, for a model that takes this; columns of labels are left out.
 
     Whether all inputs exist and are of a known kind is checked at once, before any is read.
     """
-    kinds = [_find_kind(name) for name in names]
+    kinds = [find_kind(name) for name in names]
     if kinds.count("stream") > 1:
         raise DataError("standard input (-) can be given once only")
     has_images = any(kind in IMAGE_KINDS for kind in kinds)
-    image_format = ImageFormat.for_model(input_shape, scale, resize) if has_images else None
-    return _read_chunks(list(zip(names, kinds, strict=True)), input_shape, image_format, stdin)
-
-
-def _find_kind(name: str) -> str:
-    if name == STDIN:
-        return "stream"
-    path = Path(name).expanduser()
-    suffix = path.suffix.lower()
-    with _report_unreadable(name):
-        mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        return "folder"
-    if stat.S_ISFIFO(mode):
-        return "stream"
-    if suffix in (*SUFFIXES, *ARRAY_SUFFIXES):
-        return "image" if suffix in SUFFIXES else suffix
-    if suffix == ".gz":
-        raise DataError(f"{name}: is compressed with gzip; unpack it first, with gunzip")
-    known = ", ".join((*ARRAY_SUFFIXES, *SUFFIXES))
-    raise DataError(f"{name}: unknown kind of input; use {known}, a folder, or - (stdin)")
+    image_format = ImageFormat.for_model(target.shape, target.scale, target.resize) if has_images else None
+    tables = partial(_read_arrays, shape=target.shape, stdin=stdin, config=config or TableConfig())
+    return _read_chunks(list(zip(names, kinds, strict=True)), target.shape, image_format, tables)
 
 
 @contextmanager
@@ -75,42 +58,55 @@ def _report_unreadable(name: str) -> Iterator[None]:
 
 
 def _read_chunks(
-    inputs: Sequence[tuple[str, str]], shape: Shape, image_format: ImageFormat | None, stdin: "BufferedReader[Any]"
+    inputs: Sequence[tuple[str, Kind]],
+    shape: Shape,
+    image_format: ImageFormat | None,
+    read_arrays: Callable[[str, Kind], Iterator[Array]],
 ) -> Iterator[Chunk]:
     for has_images, group in groupby(inputs, lambda each: each[1] in IMAGE_KINDS):
         if has_images:
             assert image_format is not None
             for paths in split_into_chunks(_list_paths(group), shape):
-                x = np.stack([read_image(path, image_format) for path in paths])
-                yield Chunk([str(path) for path in paths], [None] * len(paths), x)
+                for x in read_images(paths, image_format):
+                    yield Chunk([str(path) for path in paths], [None] * len(paths), x)
         else:
             for name, kind in group:
                 first = 0
-                for x in _read_arrays(name, kind, shape, stdin):
+                for x in read_arrays(name, kind):
                     yield Chunk([name] * len(x), range(first, first + len(x)), x)
                     first += len(x)
 
 
-def _list_paths(inputs: Iterator[tuple[str, str]]) -> Iterator[Path]:
+def _list_paths(inputs: Iterator[tuple[str, Kind]]) -> Iterator[Path]:
     for name, kind in inputs:
         path = Path(name).expanduser()
         yield from list_images(path) if kind == "folder" else (path,)
 
 
-def _read_arrays(name: str, kind: str, shape: Shape, stdin: "BufferedReader[Any]") -> Iterator[Array]:
+def _read_arrays(
+    name: str, kind: Kind, *, shape: Shape, stdin: "BufferedReader[Any]", config: TableConfig
+) -> Iterator[Array]:
+    read_table = partial(read_csv, label=config.label, drop=config.dropped, header=config.header)
+    path = Path(name).expanduser()
     if name == STDIN:
-        yield from _read_stream(stdin, "standard input", shape)
-    elif kind == ".npz":
-        yield from read_npz(Path(name).expanduser(), shape)
+        yield from _read_stream(stdin, "standard input", shape, read_table)
+    elif kind == "npz":
+        yield from read_npz(path, shape)
+    elif kind == "parquet":
+        yield from read_parquet(path, shape, config.label, config.dropped)
     else:
         with _report_unreadable(name):
-            file = Path(name).expanduser().open("rb")
+            file = path.open("rb")
         with file:
-            read = {".npy": read_npy, ".csv": read_csv}.get(kind, _read_stream)
-            yield from read(file, name, shape)
+            if kind == "stream":
+                yield from _read_stream(file, name, shape, read_table)
+            else:
+                yield from (read_npy if kind == "npy" else read_table)(file, name, shape)
 
 
-def _read_stream(stream: "BufferedReader[Any]", where: str, shape: Shape) -> Iterator[Array]:
+def _read_stream(
+    stream: "BufferedReader[Any]", where: str, shape: Shape, read_table: Callable[..., Iterator[Array]]
+) -> Iterator[Array]:
     with report_damage(where, "send npy or csv"):
         is_npy = stream.peek(1).startswith(NPY_MAGIC)
-    yield from (read_npy if is_npy else read_csv)(stream, where, shape)
+    yield from (read_npy if is_npy else read_table)(stream, where, shape)

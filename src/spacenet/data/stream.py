@@ -1,8 +1,6 @@
 """A stream: a data set split into tasks that are learned one after another."""
 
 import dataclasses
-import html
-from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,14 +10,16 @@ import numpy as np
 import torch
 
 from spacenet.config.model import PreprocessingConfig
-from spacenet.config.stream import CUSTOM, StreamConfig
+from spacenet.config.stream import CUSTOM, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
+from spacenet.data.kinds import source_name
 from spacenet.data.preprocessing import Array, Normalization
+from spacenet.data.sources import data_settings, read_dataset
+from spacenet.data.stream_views import describe_stream, stream_to_html
 from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
-from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_folder, dataset_from_items
-from spacenet.errors import SettingsError
+from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_items, dataset_from_memory
+from spacenet.errors import DataError, SettingsError
 from spacenet.registry import STREAMS
-from spacenet.utils.text import plural
 
 __all__ = ["SampleSource", "Samples", "Stream", "Task"]
 
@@ -81,6 +81,62 @@ class Stream(Sequence[Task]):
                 raise SettingsError(problem, setting=setting)
 
     @classmethod
+    def from_data(
+        cls,
+        source: Any,
+        *,
+        test: Any = None,
+        classes_per_task: int | None = None,
+        tasks: Tasks = None,
+        shuffle_classes: int | None = None,
+        name: str | None = None,
+        progress: bool = False,
+        **reading: Any,
+    ) -> "Stream":
+        """Make a stream from data of any kind; the command line reads files in the same way.
+
+        Parameters
+        ----------
+        source : path, data frame, tuple of arrays, or data set
+            A file (.npz, .npy, .csv, .parquet), a folder with one sub-folder per class, a data frame, the arrays
+            (x, y) or (x, y, x_test, y_test), or a `torch.utils.data.Dataset`.
+        test : the same, optional
+            Test data. Without it, a part of each class is held out from the training data.
+        classes_per_task, tasks, shuffle_classes
+            As in `from_arrays`.
+        name : str, optional
+            A name for the stream; by default that of the file or folder, else "custom".
+        progress : bool, default False
+            Show how far reading is.
+        **reading
+            How it is read: ``label`` (the column of a table that has the labels, by name or number), ``drop`` (columns
+            to leave out), ``header`` (whether the first line of a CSV file names the columns), ``image_size``,
+            ``test_fraction`` and ``split_seed``; see `spacenet.config.stream.DataConfig`.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from spacenet import Stream
+        >>> table = Path(tempfile.mkdtemp()) / "flowers.csv"
+        >>> rows = [f"{n % 7},{n % 5},{'rose' if n % 2 else 'iris'}" for n in range(40)]
+        >>> _ = table.write_text("\\n".join(["length,width,species", *rows]))
+        >>> Stream.from_data(table, label="species", classes_per_task=1)
+        Stream('flowers': 2 tasks, 2 classes, 32 training and 8 test samples of shape 2)
+        """
+        cut = (classes_per_task, tasks, shuffle_classes)
+        if not isinstance(source, str | Path):
+            config = DataConfig(**data_settings(reading))
+            return cls._from_user_data(dataset_from_memory(name or CUSTOM, source, test, config), *cut)
+        path = Path(source).expanduser().resolve()
+        known = StreamConfig(name=name or source_name(path), data=path, **data_settings({**reading, "test": test}))
+        return cls._from_user_data(read_dataset(known, progress), *cut, source=known)
+
+    @classmethod
     def from_arrays(
         cls,
         x: Any,
@@ -91,7 +147,8 @@ class Stream(Sequence[Task]):
         classes_per_task: int = 2,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
-        test_fraction: float = 0.2,
+        test_fraction: float | None = None,
+        split_seed: int | None = None,
         name: str = CUSTOM,
     ) -> "Stream":
         """Make a stream from arrays.
@@ -100,7 +157,8 @@ class Stream(Sequence[Task]):
         ----------
         x : array-like of shape (n, …)
             Training inputs: a numpy array, a tensor, a data frame or nested lists. Bytes (uint8) are taken as pixels
-            from 0 to 255, other numbers as they are. Images are (n, h, w) or (n, channels, h, w).
+            from 0 to 255, other numbers as they are. Images are (n, h, w) or (n, channels, h, w); those of the shape
+            (n, h, w, channels) are turned.
         y : array-like of shape (n,)
             The label of each sample: integers or strings.
         x_test, y_test : array-like, optional
@@ -111,8 +169,10 @@ class Stream(Sequence[Task]):
             The labels of each task, as "0,1/2,3" or ((0, 1), (2, 3)). Classes that are not listed are left out.
         shuffle_classes : int, optional
             Shuffle the order of the classes with this seed.
-        test_fraction : float, default 0.2
-            The part of each class that is held out when there is no test data.
+        test_fraction : float, optional
+            The part of each class that is held out when there is no test data; by default 0.2.
+        split_seed : int, optional
+            Which samples are held out follows from this seed; by default 0.
         name : str, default "custom"
             A name for the stream.
 
@@ -130,7 +190,7 @@ class Stream(Sequence[Task]):
         >>> [task.labels for task in Stream.from_arrays(x, y, tasks=[["d"], ["a", "b", "c"]])]
         [('d',), ('a', 'b', 'c')]
         """
-        dataset = dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
+        dataset = dataset_from_arrays(name, x, y, x_test, y_test, test_fraction, split_seed)
         return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
 
     @classmethod
@@ -143,7 +203,8 @@ class Stream(Sequence[Task]):
         classes_per_task: int = 2,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
-        test_fraction: float = 0.2,
+        test_fraction: float | None = None,
+        split_seed: int | None = None,
         name: str | None = None,
     ) -> "Stream":
         """Make a stream from a folder of images with one sub-folder per class.
@@ -159,7 +220,7 @@ class Stream(Sequence[Task]):
             A second folder, with the test data.
         image_size : int or (int, int), optional
             Resize images to this height and width; without it, all images must have the same size.
-        classes_per_task, tasks, shuffle_classes, test_fraction
+        classes_per_task, tasks, shuffle_classes, test_fraction, split_seed
             As in `from_arrays`; labels are the names of the folders.
         name : str, optional
             A name for the stream; by default the name of the folder.
@@ -182,10 +243,19 @@ class Stream(Sequence[Task]):
         ...     Stream.from_folder(folder, image_size=32, classes_per_task=1, name="pets")
         Stream('pets': 3 tasks, 3 classes, 12 training and 3 test samples of shape 3×32×32)
         """
-        folder, test = Path(path).expanduser(), None if test is None else Path(test).expanduser()
-        name = folder.resolve().name if name is None else name
-        dataset = dataset_from_folder(name, folder, test, image_size, test_fraction)
-        return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
+        if not Path(path).expanduser().is_dir():
+            raise DataError(f"{path}: no such folder")
+        return cls.from_data(
+            path,
+            test=test,
+            image_size=image_size,
+            classes_per_task=classes_per_task,
+            tasks=tasks,
+            shuffle_classes=shuffle_classes,
+            test_fraction=test_fraction,
+            split_seed=split_seed,
+            name=name,
+        )
 
     @classmethod
     def from_dataset(
@@ -196,7 +266,8 @@ class Stream(Sequence[Task]):
         classes_per_task: int = 2,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
-        test_fraction: float = 0.2,
+        test_fraction: float | None = None,
+        split_seed: int | None = None,
         name: str = CUSTOM,
     ) -> "Stream":
         """Make a stream from anything with a length and items (x, y), such as a `torch.utils.data.Dataset`.
@@ -207,7 +278,7 @@ class Stream(Sequence[Task]):
             Training data. All inputs must have the same shape; they are read into memory.
         test : torch.utils.data.Dataset or sequence, optional
             Test data. Without it, a part of each class is held out from the training data.
-        classes_per_task, tasks, shuffle_classes, test_fraction, name
+        classes_per_task, tasks, shuffle_classes, test_fraction, split_seed, name
             As in `from_arrays`.
 
         Returns
@@ -222,13 +293,19 @@ class Stream(Sequence[Task]):
         >>> Stream.from_dataset(data)
         Stream('custom': 2 tasks, 4 classes, 32 training and 8 test samples of shape 3×8×8)
         """
-        stacked = dataset_from_items(name, dataset, test, test_fraction)
+        stacked = dataset_from_items(name, dataset, test, test_fraction, split_seed)
         return cls._from_user_data(stacked, classes_per_task, tasks, shuffle_classes)
 
     @classmethod
     def _from_user_data(
-        cls, dataset: Dataset, classes_per_task: int, tasks: Tasks, shuffle_classes: int | None
+        cls,
+        dataset: Dataset,
+        classes_per_task: int | None,
+        tasks: Tasks,
+        shuffle_classes: int | None,
+        source: StreamConfig | None = None,
     ) -> "Stream":
+        """`source` says where the data can be read again, if it was read from a file."""
         name = dataset.name
         if name in STREAMS:
             raise SettingsError(f"{name!r} is the name of another stream; choose a different one", setting="name")
@@ -236,9 +313,14 @@ class Stream(Sequence[Task]):
         size = classes_per_task if tasks is None else None
         config = StreamConfig(name=name, classes_per_task=size, tasks=as_text, shuffle_classes=shuffle_classes)
         if tasks is None or isinstance(tasks, str):
-            return cls(name, dataset, split_classes(dataset, config, classes_per_task))
-        plain = {label: label for label in dataset.labels}  # numpy's numbers become Python's
-        return cls(name, dataset, tuple(tuple(plain.get(label, label) for label in task) for task in tasks))
+            labels = split_classes(dataset.labels, config, classes_per_task or DEFAULT_CLASSES)
+        else:
+            plain = {label: label for label in dataset.labels}  # numpy's numbers become Python's
+            labels = tuple(tuple(plain.get(label, label) for label in task) for task in tasks)
+        if source is not None:
+            texts = as_text or (None if tasks is None else format_tasks(labels))
+            source = dataclasses.replace(source, classes_per_task=size, tasks=texts, shuffle_classes=shuffle_classes)
+        return cls(name, dataset, labels, config=source)
 
     def with_preprocessing(self, preprocessing: PreprocessingConfig) -> "Stream":
         """The same data with another normalization.
@@ -281,7 +363,7 @@ class Stream(Sequence[Task]):
     def __getitem__(self, index: int | slice) -> "Task | Stream":
         if isinstance(index, slice):
             chosen, config = self.task_labels[index], self.config
-            if config.name in STREAMS or config.npz is not None:  # so that it can be made again from its configuration
+            if config.name in STREAMS or config.data is not None:  # so that it can be made again from its configuration
                 tasks = format_tasks(chosen)
                 config = dataclasses.replace(config, tasks=tasks, classes_per_task=None, shuffle_classes=None)
             return self._with(task_labels=chosen, config=config)
@@ -304,6 +386,11 @@ class Stream(Sequence[Task]):
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
         return Samples(self.normalization(x[rows]), classes)
 
+    def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
+        """The test sample at this position among those of a task: its row in the data set, and its raw values."""
+        row = int(np.flatnonzero(_is_among(self.dataset.y_test, task.labels))[position])
+        return row, np.asarray(self.dataset.x_test[row])
+
     @property
     def resolved_preprocessing(self) -> PreprocessingConfig:
         """The preprocessing with what the data set says in place of None."""
@@ -320,32 +407,10 @@ class Stream(Sequence[Task]):
         return Normalization.fit(first, self.resolved_preprocessing)
 
     def __repr__(self) -> str:
-        train, test = (sum(counts) for counts in self._count_samples())
-        shape = "×".join(map(str, self.input_shape))
-        return (
-            f"Stream({self.name!r}: {plural(len(self), 'task')}, {plural(len(self.labels), 'class', 'es')}, "
-            f"{train:,} training and {test:,} test samples of shape {shape})"
-        )
+        return describe_stream(self)
 
     def _repr_html_(self) -> str:
-        heading = "".join(f"<th>{word}</th>" for word in ("Task", "Classes", "Training samples", "Test samples"))
-        counts = zip(self.task_labels, *self._count_samples(), strict=True)
-        rows = "".join(
-            f"<tr><td>{number}</td><td>{html.escape(', '.join(map(str, labels)))}</td>"
-            f"<td>{train:,}</td><td>{test:,}</td></tr>"
-            for number, (labels, train, test) in enumerate(counts, start=1)
-        )
-        caption = f"<caption>{html.escape(self.name)}</caption>"
-        return f"<table>{caption}<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody></table>"
-
-    def _count_samples(self) -> tuple[list[int], list[int]]:
-        """For each task the number of its training samples, and of its test samples."""
-
-        def count(y: Array) -> list[int]:
-            found = Counter(y.tolist())
-            return [sum(found[label] for label in labels) for labels in self.task_labels]
-
-        return count(self.dataset.y_train), count(self.dataset.y_test)
+        return stream_to_html(self)
 
 
 def _is_among(y: Array, labels: tuple[object, ...]) -> Array:

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
-from spacenet.config.stream import CUSTOM, StreamConfig
+from spacenet.config.stream import CUSTOM, DEFAULT_CLASSES, StreamConfig
 from spacenet.data.dataset import Dataset
 from spacenet.data.datasets import load_dataset
+from spacenet.data.sources import read_dataset
 from spacenet.data.stream import Stream, Tasks
 from spacenet.data.stream_specs import StreamSpec
 from spacenet.data.task import format_tasks, split_classes
-from spacenet.data.user_data import load_npz
 from spacenet.registry import DATASETS, STREAMS, unknown
 
 
@@ -63,11 +63,11 @@ def stream(
     return build_stream(config)
 
 
-def build_stream(config: StreamConfig) -> Stream:
-    """The stream that a configuration describes."""
-    if config.npz is not None:
-        dataset, size = load_npz(config.npz), 2
+def build_stream(config: StreamConfig, progress: bool = False) -> Stream:
+    """The stream that a configuration describes; `progress` is shown while the user's own data is read."""
+    if config.data is not None:
         config = dataclasses.replace(config, name=CUSTOM if config.name in STREAMS else config.name)
+        dataset, size = read_dataset(config, progress), DEFAULT_CLASSES
     elif config.name in STREAMS:
         spec: StreamSpec = STREAMS[config.name]
         dataset, size = load_dataset(spec.dataset, config.data_dir), spec.classes_per_task
@@ -75,7 +75,7 @@ def build_stream(config: StreamConfig) -> Stream:
         raise unknown("stream", config.name, STREAMS)
     if config.validation:
         dataset = dataset.hold_out(config.validation)
-    return Stream(config.name, dataset, split_classes(dataset, config, size), config=config)
+    return Stream(config.name, dataset, split_classes(dataset.labels, config, size), config=config)
 
 
 def register_stream(name: str, dataset: str, classes_per_task: int = 2) -> None:

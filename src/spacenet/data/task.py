@@ -59,13 +59,13 @@ class Task:
         return self.source.samples(self, train=False)
 
 
-def split_classes(dataset: Dataset, config: StreamConfig, classes_per_task: int) -> TaskLabels:
-    """Split the classes of a data set into tasks as the configuration says, by default `classes_per_task` in each."""
+def split_classes(labels: Sequence[object], config: StreamConfig, classes_per_task: int) -> TaskLabels:
+    """Split classes into tasks as the configuration says, by default `classes_per_task` in each."""
     if config.tasks is not None:
-        by_name = {str(label): label for label in dataset.labels}
+        by_name = {str(label): label for label in labels}
         named = [[name.strip() for name in task.split(",")] for task in config.tasks.split("/")]
         return tuple(tuple(by_name.get(name, name) for name in task) for task in named)
-    order = list(dataset.labels)
+    order = list(labels)
     if config.shuffle_classes is not None:
         random.Random(config.shuffle_classes).shuffle(order)
     size = config.classes_per_task or classes_per_task
@@ -80,9 +80,9 @@ def format_tasks(tasks: Sequence[Sequence[object]]) -> str:
     return "/".join(",".join(map(str, task)) for task in tasks)
 
 
-def check_tasks(dataset: Dataset, tasks: TaskLabels) -> None:
-    """Raise `SettingsError` or `DataError` if the data set cannot be split into these tasks."""
-    known, labels = dataset.labels, [label for task in tasks for label in task]
+def check_labels(known: Sequence[object], tasks: TaskLabels) -> None:
+    """Raise `SettingsError` unless the classes of the tasks are known ones, each in one task."""
+    labels = [label for task in tasks for label in task]
     if not tasks or not all(tasks):
         raise SettingsError("every task needs at least one class", setting="tasks")
     for label in labels:
@@ -90,6 +90,12 @@ def check_tasks(dataset: Dataset, tasks: TaskLabels) -> None:
             raise unknown("class", str(label), list(map(str, known)), setting="tasks")
         if labels.count(label) > 1:
             raise SettingsError(f"class {label} is in more than one task", setting="tasks")
+
+
+def check_tasks(dataset: Dataset, tasks: TaskLabels) -> None:
+    """Raise `SettingsError` or `DataError` if the data set cannot be split into these tasks."""
+    check_labels(dataset.labels, tasks)
+    labels = [label for task in tasks for label in task]
     untested = set(labels) - set(np.unique(dataset.y_test).tolist())
     if untested:
         raise DataError(f"{dataset.name}: class {min(map(str, untested))} has no test samples")

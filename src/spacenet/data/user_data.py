@@ -1,22 +1,20 @@
-"""Data sets made from the user's own data: arrays, npz files, folders of images, and data sets of other libraries."""
+"""Data sets made from what is in memory already: arrays, data frames, and data sets of other libraries."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from spacenet.data.arrays import read_arrays
-from spacenet.data.checks import check_labels, check_samples
+from spacenet.config.stream import DataConfig
+from spacenet.data.checks import check_labels, check_samples, move_channels
 from spacenet.data.dataset import Dataset
-from spacenet.data.images import ImageFormat, list_images, read_header, read_image
+from spacenet.data.memory import allocate
 from spacenet.data.preprocessing import Array
+from spacenet.data.tables import choose_columns, missing_label, to_numbers
 from spacenet.errors import DataError, SettingsError
 
-KEYS = ("x_train", "y_train", "x_test", "y_test")
-GRAYSCALE = ("1", "L", "LA")
-"""Pillow's modes without color."""
+DEFAULT_FRACTION = 0.2
+"""The part of each class that is held out for the test, if there is no test data."""
+SOURCES = "give a path, a data frame, arrays (x, y), or a data set with a length and items (x, y)"
 
 
 class ItemSource(Protocol):
@@ -26,7 +24,15 @@ class ItemSource(Protocol):
     def __getitem__(self, index: int, /) -> Any: ...
 
 
-def dataset_from_arrays(name: str, x: Any, y: Any, x_test: Any, y_test: Any, test_fraction: float) -> Dataset:
+def dataset_from_arrays(
+    name: str,
+    x: Any,
+    y: Any,
+    x_test: Any = None,
+    y_test: Any = None,
+    test_fraction: float | None = None,
+    split_seed: int | None = None,
+) -> Dataset:
     """The data set in these arrays. Bytes are taken as pixels (0 to 255), other numbers as they are.
 
     Without test data, a fraction of each class is held out.
@@ -35,38 +41,79 @@ def dataset_from_arrays(name: str, x: Any, y: Any, x_test: Any, y_test: Any, tes
         raise DataError(f"{name}: x_test and y_test belong together; pass both or neither")
     x, y = to_samples(x, f"{name}: x"), to_labels(y, f"{name}: y")
     if x_test is None:
-        if not 0 < test_fraction < 1:
-            raise SettingsError(f"{test_fraction} is out of range (more than 0, less than 1)", setting="test_fraction")
-        return _make_dataset(name, x, y, x, y).hold_out(test_fraction)
-    return _make_dataset(name, x, y, to_samples(x_test, f"{name}: x_test"), to_labels(y_test, f"{name}: y_test"))
+        fraction = DEFAULT_FRACTION if test_fraction is None else test_fraction
+        if not 0 < fraction < 1:
+            raise SettingsError(f"{fraction} is out of range (more than 0, less than 1)", setting="test_fraction")
+        return make_dataset(name, x, y, x, y).hold_out(fraction, split_seed or 0)
+    return make_dataset(name, x, y, to_samples(x_test, f"{name}: x_test"), to_labels(y_test, f"{name}: y_test"))
 
 
-def load_npz(path: Path) -> Dataset:
-    """The data set in an npz archive of x_train, y_train, x_test and y_test, named after the file."""
-    path = Path(path).expanduser()
-    return replace(_make_dataset(str(path), *read_arrays(path, KEYS).values()), name=path.stem)
+def dataset_from_memory(name: str, source: Any, test: Any, config: DataConfig) -> Dataset:
+    """The data set in a data frame, in arrays (x, y) or (x, y, x_test, y_test), or in a data set of another library."""
+    if is_frame(source):
+        return dataset_from_frame(name, source, test, config)
+    if config.label is not None:
+        raise SettingsError(f"is for tables; {type(source).__name__} has no columns", setting="label")
+    split = config.test_fraction, config.split_seed
+    if isinstance(source, tuple | list) and len(source) in (2, 4) and hasattr(source[0], "shape"):
+        x, y, x_test, y_test = (*source, *(test or (None, None)))[:4]
+        return dataset_from_arrays(name, x, y, x_test, y_test, *split)
+    if not (hasattr(source, "__len__") and hasattr(source, "__getitem__")):
+        raise DataError(f"{name}: cannot make a stream from {type(source).__name__}; {SOURCES}")
+    return dataset_from_items(name, source, test, *split)
 
 
-def dataset_from_folder(
-    name: str, path: Path, test: Path | None, image_size: int | tuple[int, int] | None, test_fraction: float
+def dataset_from_frame(name: str, frame: Any, test: Any, config: DataConfig) -> Dataset:
+    """The data set in a data frame, one of whose columns has the labels."""
+    x, y = _split_frame(frame, name, config)
+    x_test, y_test = (None, None) if test is None else _split_frame(test, f"{name}: test", config)
+    return dataset_from_arrays(name, x, y, x_test, y_test, config.test_fraction, config.split_seed)
+
+
+def arrays_from_memory(name: str, source: Any, config: DataConfig) -> tuple[Array, Array]:
+    """The samples and labels in a data frame, in arrays (x, y), or in a data set of another library."""
+    x: Any
+    y: Any
+    if is_frame(source):
+        x, y = _split_frame(source, name, config)
+    elif isinstance(source, tuple | list) and len(source) == 2 and hasattr(source[0], "shape"):
+        x, y = source
+    elif hasattr(source, "__len__") and hasattr(source, "__getitem__"):
+        x, y = _stack(source, name)
+    else:
+        raise DataError(f"{name}: {type(source).__name__} cannot be read; {SOURCES}")
+    return to_samples(x, f"{name}: x"), to_labels(y, f"{name}: y")
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a data frame of pandas or of a library like it."""
+    return hasattr(source, "columns") and hasattr(source, "to_numpy")
+
+
+def _split_frame(frame: Any, where: str, config: DataConfig) -> tuple[Array, Any]:
+    names = [str(name) for name in frame.columns]
+    columns = choose_columns(where, names, len(names), config.label, config.dropped)
+    if columns.label is None:
+        raise missing_label(where, columns)
+    series = [frame[name] for name in frame.columns]
+    x = np.empty((len(frame), len(columns.inputs)), np.float32)
+    for place, number in enumerate(columns.inputs):
+        x[:, place] = to_numbers(series[number].to_numpy(), f"{where}, {columns.describe(number)}")
+    labels = series[columns.label].to_numpy()
+    missing = [row for row, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        found = f"{where}, row {missing[0]}, {columns.describe(columns.label)}"
+        raise DataError(f"{found}: the label is missing; fill it in or remove the row")
+    return x, labels
+
+
+def dataset_from_items(
+    name: str, source: ItemSource, test: ItemSource | None, test_fraction: float | None, split_seed: int | None = None
 ) -> Dataset:
-    """The images in a folder with one sub-folder per class; colored unless all of them are grayscale."""
-    if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
-        path, test = path / "train", path / "test"
-    parts = [_list_classes(folder) for folder in (path, test) if folder is not None]
-    image_format = _choose_format([file for files, _ in parts for file in files], image_size)
-    (x, y), *others = [
-        (np.stack([read_image(file, image_format) for file in files]), labels) for files, labels in parts
-    ]
-    x_test, y_test = others[0] if others else (None, None)
-    return dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
-
-
-def dataset_from_items(name: str, source: ItemSource, test: ItemSource | None, test_fraction: float) -> Dataset:
     """The items (x, y) of a source, stacked into arrays."""
     x, y = _stack(source, name)
     x_test, y_test = (None, None) if test is None else _stack(test, f"{name}: test")
-    return dataset_from_arrays(name, x, y, x_test, y_test, test_fraction)
+    return dataset_from_arrays(name, x, y, x_test, y_test, test_fraction, split_seed)
 
 
 def to_samples(values: Any, where: str) -> Array:
@@ -74,7 +121,7 @@ def to_samples(values: Any, where: str) -> Array:
     x = _to_array(values, where)
     if x.dtype.kind == "O":  # columns of several types, or one array for each sample
         x = _to_array(x.tolist(), where)
-    return check_samples(x, where)
+    return move_channels(check_samples(x, where), where)
 
 
 def to_labels(values: Any, where: str) -> Array:
@@ -100,7 +147,10 @@ def _to_array(values: Any, where: str) -> Array:
         raise DataError(f"{where} cannot be converted to an array ({error})") from error
 
 
-def _make_dataset(name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array) -> Dataset:
+def make_dataset(
+    name: str, x_train: Array, y_train: Array, x_test: Array, y_test: Array, checksum: str = ""
+) -> Dataset:
+    """The data set of these arrays, if they go together; bytes get the scale of pixels."""
     are_bytes = x_train.dtype == np.uint8
     if are_bytes != (x_test.dtype == np.uint8):
         raise DataError(
@@ -109,44 +159,7 @@ def _make_dataset(name: str, x_train: Array, y_train: Array, x_test: Array, y_te
         )
     if (y_train.dtype.kind == "U") != (y_test.dtype.kind == "U"):
         raise DataError(f"{name}: y_train holds {y_train.dtype} labels and y_test {y_test.dtype}; use one type")
-    return Dataset(name, x_train, y_train, x_test, y_test, scale=1 / 255 if are_bytes else 1.0)
-
-
-# Folders of images
-
-
-def _class_folders(path: Path) -> list[Path]:
-    inside = path.iterdir() if path.is_dir() else ()
-    return sorted(each for each in inside if each.is_dir() and not each.name.startswith("."))
-
-
-def _list_classes(path: Path) -> tuple[list[Path], list[str]]:
-    """The image files of all classes, and the class of each: the name of its folder."""
-    folders = _class_folders(path)
-    if not folders:
-        problem = "has no sub-folders; put the images of each class into a folder of its own"
-        raise DataError(f"{path}: {problem if path.is_dir() else 'no such folder'}")
-    files = [(file, folder.name) for folder in folders for file in list_images(folder)]
-    return [file for file, _ in files], [label for _, label in files]
-
-
-def _choose_format(files: Sequence[Path], image_size: int | tuple[int, int] | None) -> ImageFormat:
-    """The height and width asked for, or those that all images have."""
-    sizes, modes = zip(*(read_header(file) for file in files), strict=True)
-    if image_size is not None:
-        height, width = (image_size, image_size) if isinstance(image_size, int) else image_size
-        if height < 1 or width < 1:
-            raise SettingsError(f"{image_size} is not a size in pixels", setting="image_size")
-    else:
-        width, height = sizes[0]
-        for file, size in zip(files, sizes, strict=True):
-            if size != sizes[0]:
-                raise DataError(
-                    f"{file} has {size[0]} × {size[1]} pixels, {files[0]} {width} × {height}.",
-                    python="Pass image_size to bring all images to one size.",
-                )
-    shape = (height, width) if set(modes) <= set(GRAYSCALE) else (3, height, width)
-    return ImageFormat(shape, resize=image_size is not None)
+    return Dataset(name, x_train, y_train, x_test, y_test, scale=1 / 255 if are_bytes else 1.0, checksum=checksum)
 
 
 # Other libraries' data sets
@@ -169,7 +182,7 @@ def _stack(source: ItemSource, where: str) -> tuple[Array, list[Any]]:
         if hasattr(sample, "getbands") and values.ndim == 3:  # Pillow's images come as height, width, channels
             values = values.transpose(2, 0, 1)
         if x is None:
-            x = np.empty((count, *values.shape), values.dtype)
+            x = allocate((count, *values.shape), values.dtype, where)
         if values.shape != x.shape[1:]:
             raise DataError(f"{where}: item {row} has the shape {values.shape}, item 0 {x.shape[1:]}; they must agree")
         if values.dtype != x.dtype:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.1
 LINE_SECONDS = 2.0
 """Between lines about epochs, where lines are printed instead of a bar."""
+SILENCE_SECONDS = 10.0
+"""After this time without a line, one says how far the epoch is."""
 log = logging.getLogger("spacenet")
 
 
@@ -69,6 +71,7 @@ class LineLogger(Callback):
     def __init__(self, write: Callable[[str], None] = log.info, seconds_between_epochs: float = LINE_SECONDS) -> None:
         self.write = write
         self._pause, self._last = seconds_between_epochs, 0.0
+        self._silent_since = 0.0
         self._epochs: list[int] = []
         self._began: tuple[float, float] | None = None
 
@@ -79,6 +82,13 @@ class LineLogger(Callback):
         self.write(f"{model.method} learns {stream.name} in {len(stream)} tasks, seed {model.seed}{resumed}")
         for warning in start.warnings:
             self.write(f"warning: {warning}")
+
+    def on_batch_end(self, task: int, done: int, total: int) -> None:
+        now = time.monotonic()
+        self._silent_since = max(self._silent_since or now, self._last)
+        if now - self._silent_since >= SILENCE_SECONDS:
+            self._silent_since = now
+            self.write(f"task {task + 1}  {done:,} of its {total:,} steps")
 
     def on_epoch_end(self, epoch: Epoch) -> None:
         now = time.monotonic()

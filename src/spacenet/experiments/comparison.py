@@ -12,6 +12,7 @@ from typing import Any
 
 from spacenet.config.presets import Layer, preset_config
 from spacenet.config.run import RunConfig
+from spacenet.config.stream import DATA_SETTINGS
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Outcome
 from spacenet.experiments.run import CONFIG, RunData, load_config, load_metrics, load_run
@@ -25,7 +26,7 @@ REFERENCE = "naive"
 METHODS_SECTION = "methods"
 SUMMARY, COMPARISON = "summary.json", "comparison.json"
 SUMMARIZED = ("acc", "bwt", "task_il_acc", "seconds")
-SAME_STREAM = ("name", "npz", "classes_per_task", "tasks", "shuffle_classes", "validation")
+SAME_STREAM = ("name", *DATA_SETTINGS, "classes_per_task", "tasks", "shuffle_classes", "validation")
 """Settings of the stream that the runs of a comparison share; data_dir says where the data is."""
 
 

@@ -206,6 +206,11 @@ def _after_loss(error: WorkersDied, left: Sequence[Job], count: int) -> Iterator
     yield from (Outcome(job, error=told) for position, job in enumerate(left) if position not in found)
 
 
+def is_finished(job: Job) -> bool:
+    """Whether the job's folder holds its outcome already."""
+    return job.folder is not None and load_metrics(job.folder) is not None
+
+
 def _finished(job: Job) -> Outcome | None:
     """The outcome that is in the job's folder already, if it is."""
     metrics = load_metrics(job.folder) if job.folder is not None else None

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from spacenet.config.model import SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
 from spacenet.config.presets import ESTIMATOR_PRESET
 from spacenet.config.settings import field_docs, field_types
+from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
@@ -72,7 +73,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
         x, labels = validate_data(self, X, y, reset=anew, allow_nd=True, dtype="numeric")
         check_classification_targets(labels)
-        model = self._new_model(x) if anew else self.model_
+        x = move_channels(x, "X")
+        model = self.new_model(x) if anew else self.model_
         config = None if anew else self._changed_config(x)
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
         model.learn(x, labels, config=config, on_epoch=show)
@@ -80,7 +82,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self._learned_params = self._plain_params()
         return self
 
-    def _new_model(self, x: Array) -> Model:
+    def new_model(self, x: Array) -> Model:
+        """A model with these settings for inputs like x, which has learned nothing yet."""
         model_method(self.method)
         net, given = self._net_name(x.shape[1:]), self._settings()
         values = {**automatic_settings(len(x), given["batch_size"], net), **given}

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.data.augmentation import check_images
-from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled
+from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled, match_channels
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
@@ -130,7 +130,7 @@ class Model:
 
     def check_inputs(self, x: Array) -> Array:
         """Raw inputs in a type to compute with. Raises `DataError` if the model cannot take them."""
-        x = check_samples(x, "x")
+        x = match_channels(check_samples(x, "x"), self.input_shape)
         self.check_shape(x)
         return x
 

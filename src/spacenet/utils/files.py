@@ -33,9 +33,9 @@ def atomic_write(path: Path) -> Iterator[Path]:
     file is in its place, that is a warning.
     """
     with report_os_errors(path, "written"):
-        _remove_leftovers(path)
+        remove_leftovers(path.parent, path.name)
         mode = _mode(path)
-        beside = path.with_name(f"{_prefix(path)}{os.getpid()}.{secrets.token_hex(4)}.tmp")
+        beside = temporary_path(path.parent, path.name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         # Never readable by more people than the old one, not even while it is written.
         os.close(os.open(beside, flags, 0o666 if mode is None else (mode & 0o777) | stat.S_IWUSR))
@@ -91,18 +91,23 @@ def _mode(path: Path) -> int | None:
     return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None
 
 
-def _prefix(path: Path) -> str:
+def temporary_path(folder: Path, name: str) -> Path:
+    """A new name for a file that this process will remove; if it is killed, `remove_leftovers` does it later."""
+    return folder / f"{_prefix(name)}{os.getpid()}.{secrets.token_hex(4)}.tmp"
+
+
+def _prefix(name: str) -> str:
     host = re.sub(r"[^\w-]", "-", socket.gethostname())[:40]
-    return f".{path.name[:NAME_LENGTH]}.{host}."
+    return f".{name[:NAME_LENGTH]}.{host}."
 
 
-def _remove_leftovers(path: Path) -> None:
-    """Remove what processes of this computer that are no longer there have left beside `path`."""
+def remove_leftovers(folder: Path, name: str) -> None:
+    """Remove the temporary files of this name whose processes, on this computer, are no longer there."""
     if os.name == "nt":  # no harmless way to ask whether a process is there
         return
-    prefix = _prefix(path)
+    prefix = _prefix(name)
     with suppress(OSError):
-        for found in path.parent.iterdir():
+        for found in folder.iterdir():
             process = found.name.removeprefix(prefix).partition(".")[0]
             is_ours = found.name.startswith(prefix) and found.suffix == ".tmp" and process.isdigit()
             if is_ours and not is_alive(int(process)):

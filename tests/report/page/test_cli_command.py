@@ -60,7 +60,7 @@ def test_the_line_gives_the_same_configuration(
 
 
 def test_data_from_a_file(tmp_path: Path) -> None:
-    wanted = preset_config("custom", "spacenet", {"stream": {"npz": str(tmp_path / "x.npz")}, "seed": 3})
+    wanted = preset_config("x", "spacenet", {"stream": {"data": str(tmp_path / "x.npz")}, "seed": 3})
     assert parse(run_command(wanted)) == wanted
     assert parse(run_command(wanted.with_seed(0))).model.seed == 0
     assert str(run_command(wanted, seeds=2)).endswith("--seeds 2")

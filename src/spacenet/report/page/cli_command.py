@@ -1,8 +1,8 @@
-"""The command line that repeats a run: `spacenet run …` with the settings that differ from the preset."""
+"""Command lines on a run's stream: `spacenet run …` that repeats it, `spacenet compare …` for other methods."""
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spacenet.config.presets import preset_config, preset_names
@@ -12,7 +12,7 @@ from spacenet.registry import STREAMS
 
 def run_command(config: RunConfig, seeds: int = 1) -> str | None:
     """The shortest such line over the stream's presets; None if the data was given in Python."""
-    if config.stream.npz is None and config.stream.name not in STREAMS:
+    if not has_name(config):
         return None
     _, *others = preset_names(config.stream.name)
     # A preset that is named like the network is chosen by --preset, so that it does not matter what --net alone does.
@@ -22,10 +22,25 @@ def run_command(config: RunConfig, seeds: int = 1) -> str | None:
     return shlex.join(["spacenet", "run", *min(lines, key=len), *more])
 
 
+def compare_command(config: RunConfig, methods: Sequence[str]) -> str | None:
+    """The line that compares these methods on the run's stream; None if the data was given in Python."""
+    if not has_name(config):
+        return None
+    stream, default = config.stream, preset_config(config.stream.name, config.model.method)
+    words = [str(stream.data or stream.name), "--methods", ",".join(methods)]
+    if default.model.net.name != config.model.net.name:
+        words += ["--net", config.model.net.name]
+    return shlex.join(["spacenet", "compare", *words, *_differences(stream, default.stream)])
+
+
+def has_name(config: RunConfig) -> bool:
+    """Whether the stream can be named in a command line: one that is registered, or data in a file."""
+    return config.stream.data is not None or config.stream.name in STREAMS
+
+
 def _arguments(config: RunConfig, preset: str | None) -> list[str]:
     stream, model = config.stream, config.model
-    words = [] if stream.npz is not None else [stream.name]  # first: a list of numbers would swallow it
-    words += ["--method", model.method]
+    words = [str(stream.data or stream.name), "--method", model.method]
     if preset is not None:
         words += ["--preset", preset]
     default = preset_config(stream.name, model.method, preset=preset)
@@ -43,7 +58,7 @@ def _arguments(config: RunConfig, preset: str | None) -> list[str]:
 def _differences(settings: Any, default: Any) -> Iterator[str]:
     for field in dataclasses.fields(settings):
         value = getattr(settings, field.name)
-        if field.name == "name" or value == getattr(default, field.name):
+        if field.name in ("name", "data") or value == getattr(default, field.name):
             continue
         flag = field.name.replace("_", "-")
         if isinstance(value, bool):

@@ -1,0 +1,161 @@
+"""How long reading data of one's own takes, and how much memory: `python -m benchmarks.data`, from the root.
+
+A folder of images and tables of random numbers are generated; each is read in a fresh process, once into memory and
+once into a file that is mapped into memory (SPACENET_MEMORY_LIMIT=0), and its tasks are gone through one by one.
+"Private" is the part of the peak that no file backs: pages of a mapped file are given up when memory is short.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from benchmarks.command import load, measured, read_options
+from spacenet.data.memory import LIMIT_VARIABLE
+from spacenet.report.tables import Table
+
+CLASSES, COLUMNS, SIZE = 10, 20, 64
+MIB = 1024**2
+PAUSE = 0.02
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is generated."""
+
+    images: int = 10_000
+    """Images of 64 × 64 pixels, as JPEG files in ten folders."""
+    rows: int = 1_000_000
+    """Rows of the tables, with 20 columns and a label."""
+    json: Path | None = None
+    """Write the raw figures to this file."""
+
+
+def measure(options: Options, console: Console) -> dict[str, Any]:
+    """Generate the data and read it; returns the raw figures."""
+    figures: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        sources = {
+            f"{options.images:,} images of {SIZE}×{SIZE}": write_images(folder / "photos", options.images),
+            f"CSV, {options.rows:,} rows × {COLUMNS}": write_csv(folder / "table.csv", options.rows),
+            f"parquet, {options.rows:,} rows × {COLUMNS}": write_parquet(folder / "table.parquet", options.rows),
+        }
+        for name, path in sources.items():
+            for where, limit in (("memory", "1024"), ("mapped file", "0")):
+                environment = {**os.environ, LIMIT_VARIABLE: limit, "SPACENET_CACHE": str(folder / "cache")}
+                command = [sys.executable, "-m", "benchmarks.data", "--read", str(path)]
+                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+                figures.append({"data": name, "into": where, **json.loads(done.stdout)})
+    rows = [
+        [each["data"], each["into"], f"{each['seconds']:.1f} s", *(f"{each[k] / MIB:,.0f} MiB" for k in MEMORY)]
+        for each in figures
+    ]
+    heading = ["data", "into", "reading", "samples", "before", "peak", "private", "peak with tasks"]
+    console.print(Table("Reading data", heading, rows, "llrrrrrr"))
+    return {"load": load(), "reading": figures}
+
+
+MEMORY = ("samples", "before", "peak", "private", "peak_with_tasks")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read one source in this process, and go through its tasks."""
+    from spacenet.data.stream import Stream
+
+    before, watch = _peak(), _Watch()
+    began = time.perf_counter()
+    stream = Stream.from_data(path, classes_per_task=2, **({} if path.is_dir() else {"label": "label"}))
+    seconds, peak = time.perf_counter() - began, _peak()
+    private = watch.stop()
+    for task in stream:
+        assert len(task.train)
+        assert len(task.test)
+    data = stream.dataset
+    samples = data.x_train.dtype.itemsize * (data.x_train.size + data.x_test.size)
+    return dict(zip(("seconds", *MEMORY), (seconds, samples, before, peak, private, _peak()), strict=True))
+
+
+def write_images(folder: Path, count: int) -> Path:
+    """Random images, with the low frequencies of photos."""
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    for label in range(CLASSES):
+        (folder / f"class-{label}").mkdir(parents=True)
+    for number in range(count):
+        small = Image.fromarray(rng.integers(0, 256, (8, 8, 3), dtype=np.uint8))
+        small.resize((SIZE, SIZE)).save(folder / f"class-{number % CLASSES}" / f"{number:06}.jpg", quality=90)
+    return folder
+
+
+def write_csv(path: Path, rows: int) -> Path:
+    """A table of random numbers, with a header."""
+    rng = np.random.default_rng(0)
+    with path.open("w", encoding="utf-8") as file:
+        file.write(",".join([*(f"x{number}" for number in range(COLUMNS)), "label"]) + "\n")
+        for first in range(0, rows, 10_000):
+            count = min(10_000, rows - first)
+            values, labels = rng.normal(size=(count, COLUMNS)), rng.integers(0, CLASSES, count)
+            lines = (",".join([*(f"{v:.6g}" for v in row), str(y)]) for row, y in zip(values, labels, strict=True))
+            file.write("\n".join(lines) + "\n")
+    return path
+
+
+def write_parquet(path: Path, rows: int) -> Path:
+    """The same kind of table."""
+    import pyarrow
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    table = {f"x{number}": rng.normal(size=rows) for number in range(COLUMNS)}
+    parquet.write_table(pyarrow.table({**table, "label": rng.integers(0, CLASSES, rows)}), path)
+    return path
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+class _Watch:
+    """Looks at the private memory of this process from time to time (on Linux)."""
+
+    def __init__(self) -> None:
+        self.most, self._ended = 0, threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+
+    def _look(self) -> None:
+        status = Path("/proc/self/status")
+        while status.exists() and not self._ended.wait(PAUSE):
+            line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
+            self.most = max(self.most, int(line.split()[1]) * 1024)
+
+    def stop(self) -> int:
+        self._ended.set()
+        self._thread.join()
+        return self.most
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["--read"]:
+        print(json.dumps(read(Path(given[1]))))
+        return 0
+    return measured("benchmarks.data", read_options(Options, "data", arguments), measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

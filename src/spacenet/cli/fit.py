@@ -1,0 +1,117 @@
+"""`spacenet fit`: make a first model from data of one's own."""
+
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from annotated_types import Ge
+from tyro.conf import arg
+
+from spacenet.cli.forms import LabeledArgument, describe, fill, form_type
+from spacenet.cli.learning import Learning, print_summary
+from spacenet.cli.output import output_file
+from spacenet.config.settings import check
+from spacenet.config.stream import DataConfig, StreamConfig
+from spacenet.data.memory import take_rows
+from spacenet.data.sources import LabeledData, read_labeled
+from spacenet.data.task import TaskLabels, check_labels, split_classes
+from spacenet.errors import SettingsError
+from spacenet.model.estimator import METHODS, SpaceNetClassifier, setting_parameters
+from spacenet.model.file import save_model
+from spacenet.model.model import Model
+from spacenet.model.predictions import accuracy
+from spacenet.utils.files import real_path
+from spacenet.utils.lock import lock
+
+METHOD_HELP = f"How to learn: {', '.join(METHODS)}."
+
+
+@dataclass(frozen=True)
+class FitOptions(DataConfig):
+    """Make a model from data of your own: all classes at once, or task by task. `spacenet learn` adds more classes to
+    it, `spacenet predict` uses it. It is the model of SpaceNetClassifier with the same settings.
+    """
+
+    data: LabeledArgument
+    out: Path
+    """Write the model to this file."""
+    method: Annotated[str, arg(metavar="NAME", help=METHOD_HELP)] = SpaceNetClassifier().method
+    net: str = "auto"
+    """The network: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH, or a registered name; auto takes the small CNN for
+    images with channels, else the MLP."""
+    classes_per_task: Annotated[int, Ge(1)] | None = None
+    """Learn so many classes at a time, one task after the other (default: all classes in one task)."""
+    tasks: str | None = None
+    """The classes of each task, e.g. 0,1/2,3,4/5; classes that are not listed are left out."""
+    image_size: tuple[int, ...] | None = None
+    """Resize images to this height and width in pixels, or one number for both."""
+    seed: Annotated[int, Ge(0)] = 0
+    """Everything random follows from it."""
+    json: bool = False
+    """Print the summary as JSON."""
+    quiet: bool = False
+    """Show no progress."""
+
+
+def fit(arguments: list[str]) -> int:
+    options, settings = _parse(arguments)
+    inputs = [options.data, *([options.test] if options.test is not None else [])]
+    out = real_path(output_file(options.out, inputs=inputs))
+    if out.exists():
+        raise SettingsError(f"{options.out} is there already; choose another file, or remove it", setting="out")
+    classifier = SpaceNetClassifier(method=options.method, net=options.net, random_state=options.seed, **settings)
+    labeled = read_labeled([options.data], options, image_size=options.image_size, progress=not options.quiet)
+    tasks = _split(options, labeled)
+    with lock(out):
+        model, learning = None, None
+        for labels in tasks:
+            rows = np.flatnonzero(np.isin(labeled.y, np.array(labels, dtype=labeled.y.dtype)))
+            x, y = labeled.x[rows], labeled.y[rows]
+            if model is None or learning is None:
+                model = classifier.new_model(x)
+                learning = Learning(model, options.quiet)
+            learning.learn(x, y)
+        assert model is not None
+        assert learning is not None
+        summary = learning.summary(_test(model, labeled, tasks), out)
+        save_model(out, model)
+    print_summary(summary, options.json)
+    return 0
+
+
+def _parse(arguments: Sequence[str]) -> tuple[FitOptions, dict[str, Any]]:
+    """The options of the command, and the settings that its method has."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--method", default=FitOptions.method)
+    method = parser.parse_known_args(list(arguments))[0].method
+    own = {name: each for name, each in setting_parameters().items() if each.belongs_to(method)}
+    kind = make_dataclass("Settings", [(name, each.hint, field(default=each.default)) for name, each in own.items()])
+    docs = {name: each.doc for name, each in own.items()}
+    form = make_dataclass(
+        "Form", [("main", form_type(FitOptions, doc="")), ("settings", form_type(kind, (), "", docs))]
+    )
+    filled = fill(form, arguments, "fit", describe(FitOptions))
+    options = FitOptions(**vars(filled.main))
+    check(options)
+    return options, vars(filled.settings)
+
+
+def _split(options: FitOptions, labeled: LabeledData) -> TaskLabels:
+    """The labels of each task."""
+    labels = np.unique(labeled.y).tolist()
+    cut = StreamConfig(classes_per_task=options.classes_per_task, tasks=options.tasks)
+    tasks = split_classes(labels, cut, len(labels))
+    check_labels(labels, tasks)
+    return tasks
+
+
+def _test(model: Model, labeled: LabeledData, tasks: TaskLabels) -> float | None:
+    """The accuracy on the test samples of the classes that were learned."""
+    if labeled.x_test is None or labeled.y_test is None:
+        return None
+    learned = np.array([label for task in tasks for label in task], dtype=labeled.y_test.dtype)
+    rows = np.flatnonzero(np.isin(labeled.y_test, learned))
+    return accuracy(model, take_rows(labeled.x_test, rows), labeled.y_test[rows])

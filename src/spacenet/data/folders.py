@@ -1,0 +1,90 @@
+"""Folders of images with one sub-folder per class."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from spacenet.data.images import ImageFormat, list_images, read_headers, read_images
+from spacenet.data.parts import Batch, Part, Target
+from spacenet.errors import DataError, SettingsError
+
+GRAYSCALE = ("1", "L", "LA")
+"""Pillow's modes without color."""
+ImageSize = int | tuple[int, ...] | None
+"""Height and width in pixels; one number is both."""
+
+
+def folder_parts(
+    path: Path,
+    test: Path | None = None,
+    image_size: ImageSize = None,
+    target: Target | None = None,
+    progress: bool = False,
+) -> tuple[Part, Part | None]:
+    """The images of a folder, colored unless all of them are grayscale; and those of the test folder.
+
+    Without a test folder, a folder of two folders `train` and `test` that have sub-folders is both.
+    """
+    if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
+        path, test = path / "train", path / "test"
+    listed = [(folder, *_list_classes(folder)) for folder in (path, test) if folder is not None]
+    if target is not None:
+        image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
+    else:
+        image_format = _choose_format([file for _, files, _ in listed for file in files], image_size, progress)
+    parts = [_folder_part(*each, image_format) for each in listed]
+    return parts[0], parts[1] if len(parts) > 1 else None
+
+
+def _folder_part(folder: Path, files: Sequence[Path], labels: Sequence[str], image_format: ImageFormat) -> Part:
+    def read() -> Iterator[Batch]:
+        first = 0
+        for x in read_images(files, image_format):
+            yield x, labels[first : first + len(x)]
+            first += len(x)
+
+    return Part(str(folder), len(files), image_format.shape, np.dtype(np.uint8), read, "images")
+
+
+def _class_folders(path: Path) -> list[Path]:
+    inside = path.iterdir() if path.is_dir() else ()
+    return sorted(each for each in inside if each.is_dir() and not each.name.startswith("."))
+
+
+def _list_classes(path: Path) -> tuple[list[Path], list[str]]:
+    """The image files of all classes, and the class of each: the name of its folder."""
+    folders = _class_folders(path)
+    if not folders:
+        problem = "has no sub-folders; put the images of each class into a folder of its own"
+        raise DataError(f"{path}: {problem if path.is_dir() else 'no such folder'}")
+    files = [(file, folder.name) for folder in folders for file in list_images(folder)]
+    return [file for file, _ in files], [label for _, label in files]
+
+
+def _choose_format(files: Sequence[Path], image_size: ImageSize, progress: bool) -> ImageFormat:
+    """The height and width asked for, or those that all images have."""
+    sizes, modes = zip(*read_headers(files, progress), strict=True)
+    if image_size is not None:
+        height, width = _height_and_width(image_size)
+    else:
+        width, height = sizes[0]
+        for file, size in zip(files, sizes, strict=True):
+            if size != sizes[0]:
+                raise DataError(
+                    f"{file} has {size[0]} × {size[1]} pixels, {files[0]} {width} × {height}.",
+                    cli="Use --image-size to bring all images to one size, e.g. --image-size 64.",
+                    python="Pass image_size to bring all images to one size.",
+                )
+    shape = (height, width) if set(modes) <= set(GRAYSCALE) else (3, height, width)
+    return ImageFormat(shape, resize=image_size is not None)
+
+
+def _height_and_width(image_size: int | tuple[int, ...]) -> tuple[int, int]:
+    given = (image_size,) if isinstance(image_size, int) else tuple(image_size)
+    if len(given) not in (1, 2) or min(given) < 1:
+        shown = " ".join(map(str, given))
+        raise SettingsError(
+            f"{shown} is not a size in pixels: give a height and a width, or one number", setting="image_size"
+        )
+    return given[0], given[-1]

@@ -1,0 +1,114 @@
+"""Labeled samples that come in parts (files, folders) and are read chunk by chunk into one array."""
+
+import re
+import zlib
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spacenet.data.checks import check_labels
+from spacenet.data.memory import allocate
+from spacenet.data.preprocessing import Array
+from spacenet.errors import DataError
+from spacenet.utils.progress import track
+
+Shape = tuple[int, ...]
+Batch = tuple[Array, Sequence[Any]]
+"""Some samples, and the label of each."""
+WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?")
+"""A text that is an integer; data frames write 3.0 where a column has gaps."""
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a model takes: inputs of a shape and a scale; images of other sizes are resized if that is asked for."""
+
+    shape: Shape
+    scale: float = 1.0
+    resize: bool = False
+
+
+@dataclass(frozen=True)
+class Part:
+    """The labeled samples of one file or folder, not yet read."""
+
+    where: str
+    count: int
+    """How many samples there are, at most."""
+    shape: Shape
+    dtype: "np.dtype[Any]"
+    read: Callable[[], Iterator[Batch]]
+    unit: str = "rows"
+    columns: tuple[str, ...] | None = None
+    """The names of a table's inputs, if it has a header."""
+    written_labels: bool = False
+    """Whether labels are texts that may stand for numbers, as in a CSV file."""
+
+
+def read_parts(parts: Sequence[Part], progress: bool = False) -> tuple[Array, Array, int]:
+    """The samples and labels of all parts, and a checksum of both.
+
+    They are kept in memory up to a limit, and beyond it in a file that is mapped into memory; see
+    `spacenet.data.memory`.
+    """
+    first = parts[0]
+    for part in parts[1:]:
+        check_alike(first, part)
+    dtype = np.result_type(*(part.dtype for part in parts))
+    x = allocate((sum(part.count for part in parts), *first.shape), dtype, first.where)
+    labels, checksum, row = _Labels(), 0, 0
+    for part in parts:
+        with track(f"reading {part.where}", part.count, part.unit, progress) as advance:
+            for samples, given in part.read():
+                x[row : row + len(samples)] = samples
+                labels.extend(given)
+                checksum = zlib.crc32(np.ascontiguousarray(samples).data, checksum)
+                row += len(samples)
+                advance(len(samples))
+    y = labels.to_array(f"{first.where}: the labels", any(part.written_labels for part in parts))
+    return x[:row], y, zlib.crc32(y.tobytes(), checksum)
+
+
+def check_alike(first: Part, other: Part) -> None:
+    """Raise `DataError` unless the samples of two parts have the same shape, and tables the same columns."""
+    if first.columns is not None and other.columns is not None and first.columns != other.columns:
+        pairs = zip((*first.columns, "nothing"), (*other.columns, "nothing"), strict=False)
+        one, two = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+        raise DataError(f"{other.where}: its columns differ from those of {first.where}: {two!r} instead of {one!r}")
+    if first.shape != other.shape:
+        raise DataError(
+            f"the samples of {first.where} have the shape {first.shape}, those of {other.where} {other.shape}; "
+            "they must agree"
+        )
+
+
+class _Labels:
+    """The labels of many samples: each one is kept once, and for each sample its number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.codes = array("q")
+
+    def extend(self, labels: Sequence[Any]) -> None:
+        numbers = self.numbers
+        self.codes.extend(numbers.setdefault(label, len(numbers)) for label in labels)
+
+    def to_array(self, where: str, written: bool) -> Array:
+        """`written`: they are texts that may stand for numbers, as in a CSV file."""
+        names = list(self.numbers)
+        named = np.array(_parse([str(name) for name in names], where) if written else names, dtype=object)
+        return check_labels(named, where)[np.frombuffer(self.codes, np.int64)]
+
+
+def _parse(texts: Sequence[str], where: str) -> Sequence[Any]:
+    """Texts as integers, if all of them are."""
+    if all(WHOLE.fullmatch(text) for text in texts):
+        return [int(float(text)) if "." in text else int(text) for text in texts]
+    if all(NUMBER.fullmatch(text) for text in texts):
+        shown = next(text for text in texts if not WHOLE.fullmatch(text))
+        raise DataError(f"{where} are numbers such as {shown}; integers or words are needed, one for each class")
+    return texts

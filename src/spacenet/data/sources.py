@@ -1,0 +1,159 @@
+"""The one door for labeled data: files and folders, for a new model, or for one that exists.
+
+    model = load_model(path)
+    target = Target(model.input_shape, model.fitted_normalization.scale, resize=False)
+    labeled = read_labeled(["more.csv"], DataConfig(label="species"), target=target, progress=True)
+    labeled.x, labeled.y                  all samples with labels (the training part)
+    labeled.x_test, labeled.y_test        the test part that was given or split off; None without one
+    labeled.for_evaluation()              the test part if there is one, else all
+
+`read_dataset` makes the `Dataset` of a stream from a file or folder, and always has a test part. What is in memory
+already (arrays, data frames, data sets of other libraries) comes through `spacenet.data.user_data`; inputs without
+labels are read by `spacenet.data.inputs`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from spacenet.config.stream import DataConfig, StreamConfig
+from spacenet.data.array_parts import npy_part, npz_parts
+from spacenet.data.dataset import Dataset
+from spacenet.data.folders import ImageSize, folder_parts
+from spacenet.data.kinds import FILES, find_kind
+from spacenet.data.parquet import parquet_part
+from spacenet.data.parts import Part, Target, check_alike, read_parts
+from spacenet.data.preprocessing import Array
+from spacenet.data.tables import csv_part
+from spacenet.data.user_data import DEFAULT_FRACTION, make_dataset
+from spacenet.errors import DataError, SettingsError
+from spacenet.registry import unknown
+
+__all__ = ["LabeledData", "Target", "read_dataset", "read_labeled"]
+
+
+@dataclass(frozen=True)
+class LabeledData:
+    """Samples with labels, and if there is one, a test part."""
+
+    x: Array
+    y: Array
+    x_test: Array | None = None
+    y_test: Array | None = None
+    checksum: str = ""
+    """Of all samples and labels."""
+
+    def for_evaluation(self) -> tuple[Array, Array]:
+        """The test part if there is one, else all."""
+        if self.x_test is None or self.y_test is None:
+            return self.x, self.y
+        return self.x_test, self.y_test
+
+
+def read_labeled(
+    sources: Sequence[str | Path],
+    config: DataConfig | None = None,
+    *,
+    target: Target | None = None,
+    image_size: ImageSize = None,
+    progress: bool = False,
+) -> LabeledData:
+    """Read files and folders with labels, one after the other.
+
+    Parameters
+    ----------
+    sources : sequence of str or Path
+        .npz (x_train and y_train, or x and y; x_test and y_test are the test part), .npy with a second .npy as
+        ``config.label``, .csv and .parquet with the column ``config.label``, folders with one sub-folder per class.
+    config : DataConfig
+        The label's column, and a test part.
+    target : Target, optional
+        The shape and scale of inputs that a model takes; by default they follow from the data.
+    image_size : int or (int, int), optional
+        Resize images to this height and width; a target has its own.
+    progress : bool
+        Show a bar, or lines in the log.
+    """
+    reader = _Reader(config or DataConfig(), target, image_size, progress)
+    parts, tests = reader.open([Path(source).expanduser() for source in sources])
+    for part in tests:
+        check_alike(parts[0], part)
+    x, y, checksum = read_parts(parts, progress)
+    if tests:
+        x_test, y_test, more = read_parts(tests, progress)
+        return LabeledData(x, y, x_test, y_test, f"{checksum:08x}{more:08x}")
+    if reader.config.test_fraction is None:
+        return LabeledData(x, y, checksum=f"{checksum:08x}")
+    split = make_dataset(parts[0].where, x, y, x, y).hold_out(
+        reader.config.test_fraction, reader.config.split_seed or 0
+    )
+    return LabeledData(split.x_train, split.y_train, split.x_test, split.y_test, f"{checksum:08x}")
+
+
+def read_dataset(config: StreamConfig, progress: bool = False) -> Dataset:
+    """The data set in the user's file or folder: with its test part, or with one that is split off."""
+    assert config.data is not None
+    found = read_labeled([config.data], config, image_size=config.image_size, progress=progress)
+    test = found.for_evaluation()
+    dataset = make_dataset(str(config.data), found.x, found.y, *test, checksum=found.checksum)
+    if found.x_test is None:
+        dataset = dataset.hold_out(DEFAULT_FRACTION, config.split_seed or 0)
+    return replace(dataset, name=config.name)
+
+
+def data_settings(given: dict[str, Any]) -> dict[str, Any]:
+    """Settings of reading as a configuration has them: columns as text, a size as a tuple, paths without links."""
+    plain = dict(given)
+    known = [*DataConfig.__dataclass_fields__, "image_size"]
+    for name, value in given.items():
+        if name not in known:
+            raise unknown("setting", name, known)
+        if name in ("label", "drop") and value is not None:
+            plain[name] = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        elif name == "image_size" and isinstance(value, int | list):
+            plain[name] = (value,) if isinstance(value, int) else tuple(value)
+        elif name == "test" and value is not None:
+            plain[name] = Path(value).expanduser().resolve()
+    return plain
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Opens files and folders; what they hold is read later."""
+
+    config: DataConfig
+    target: Target | None
+    image_size: ImageSize
+    progress: bool
+
+    def open(self, paths: Sequence[Path]) -> tuple[list[Part], list[Part]]:
+        """The parts of all paths: those to learn from, and those for the test."""
+        test = None if self.config.test is None else self.config.test.expanduser()
+        # Images of both parts are brought to one format, so their folders are looked at together.
+        together = test is not None and {find_kind(path) for path in (*paths, test)} == {"folder"}
+        pairs = [self._open(path, test if together and path == paths[0] else None) for path in paths]
+        parts, tests = [part for part, _ in pairs], [part for _, part in pairs if part is not None]
+        if test is not None and not together:
+            tests = [self._open(test)[0]]
+        if self.config.test_fraction is not None and tests:
+            raise SettingsError(f"{tests[0].where} is the test part, so none is split off", setting="test_fraction")
+        return parts, tests
+
+    def _open(self, path: Path, test: Path | None = None) -> tuple[Part, Part | None]:
+        config, kind = self.config, find_kind(path)
+        if kind == "csv":
+            return csv_part(path, config.label, config.dropped, config.header, self.target), None
+        if kind == "parquet":
+            return parquet_part(path, config.label, config.dropped, self.target), None
+        if kind == "npy":
+            return npy_part(path, config.label, self.target), None
+        for setting in ("label", "drop", "header"):
+            if getattr(config, setting) is not None:
+                raise SettingsError(f"is for tables (.csv, .parquet); {path} has no columns", setting=setting)
+        if kind == "folder":
+            return folder_parts(path, test, self.image_size, self.target, self.progress)
+        if kind == "npz":
+            return npz_parts(path, self.target)
+        needed = f"{', '.join(FILES)}, or a folder with one sub-folder per class"
+        raise DataError(f"{path}: holds no labels; use {needed}")

@@ -1,0 +1,17 @@
+"""The benchmark of reading: that it generates all data, reads it, and tells time and memory."""
+
+import io
+
+from rich.console import Console
+
+from benchmarks.data import Options, measure
+
+
+def test_everything_is_read_and_printed() -> None:
+    console = Console(file=io.StringIO(), width=160)
+    figures = measure(Options(images=30, rows=200), console)["reading"]
+    assert [each["into"] for each in figures] == ["memory", "mapped file"] * 3
+    assert all(0 < each["before"] <= each["peak"] <= each["peak_with_tasks"] for each in figures)
+    assert all(each["seconds"] > 0 for each in figures)
+    assert isinstance(console.file, io.StringIO)
+    assert "CSV, 200 rows × 20" in console.file.getvalue()
