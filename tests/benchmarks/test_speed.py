@@ -16,9 +16,7 @@ from spacenet.registry import METHODS
 
 
 def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "benchmarks.width._in_new_processes", memory_of
-    )  # tests/benchmarks/test_prediction.py starts some
+    monkeypatch.setattr("benchmarks.width._in_new_processes", memory_of)  # test_prediction.py starts some
     console = Console(file=io.StringIO(), width=120)
     figures = measure(Options(tiny=True, runs=1, seconds_per_cell=0.02), console)
     json.dumps(figures)
