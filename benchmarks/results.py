@@ -37,8 +37,8 @@ INTRODUCTION = """\
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
 percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Task-IL" is the
 task-incremental accuracy of the same runs: only the classes of a sample's own task compete. Settings are the presets
-([settings](settings.md)) unless the command says otherwise; they were chosen on held-out training data. This page is made
-by `make results` from the figures in `benchmarks/results/`, seed by seed.
+([settings](settings.md)) unless the command says otherwise; they were chosen on held-out training data. This page is
+made by `make results` from the figures in `benchmarks/results/`, seed by seed.
 
 The paper's accuracies are reached. WRN-28-10 forgets 3.7 points more than the paper's: its accuracy is higher in the
 end, and was higher still when each task was learned. The paper's claim about adaptive training is confirmed only in

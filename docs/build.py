@@ -15,9 +15,9 @@ PAGE = "command-line.md"
 WIDTH = 100
 INTRODUCTION = """# Command line
 
-Every command with its options, as `spacenet COMMAND --help` prints them. The options of `run`, `compare` and `sweep` depend on the
-stream and the method: `spacenet run split-mnist --method ewc --help` shows those of EWC with their defaults on Split MNIST. Here they are
-shown for `split-digits` and `spacenet`.
+Every command with its options, as `spacenet COMMAND --help` prints them. The options of `run`, `compare` and `sweep`
+depend on the stream and the method: `spacenet run split-mnist --method ewc --help` shows those of EWC with their
+defaults on Split MNIST. Here they are shown for `split-digits` and the default method.
 
 ```text
 {usage}```
