@@ -7,6 +7,7 @@ import pytest
 
 import spacenet
 from spacenet.api import BEST, Comparison, SweepResult, Trial
+from spacenet.config.presets import resolve_automatic
 from spacenet.config.run import read_toml
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods import Method
@@ -107,7 +108,7 @@ def test_a_search_in_memory_and_its_best_settings(place: Path) -> None:
     assert result.best.model.training.learning_rate == best
     assert result.best.stream.validation == 0.0
     run = spacenet.run(cloud_stream(), "naive", config=result.best.to_plain(), progress=False)
-    assert run.config.model == result.best.model
+    assert run.config.model == resolve_automatic(result.best.model, (10,))
     assert run.metrics["evaluated_on"] == "test set"
     assert list(place.iterdir()) == []
 

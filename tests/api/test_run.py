@@ -36,7 +36,7 @@ class Never(spacenet.Callback):
 def test_a_run_in_memory_writes_nothing(place: Path) -> None:
     result = spacenet.run(cloud_stream(), **QUICK, **SPACE)
     assert isinstance(result, RunResult)
-    assert (result.method, result.stream, result.seed, result.folder) == ("spacenet", "custom", 0, None)
+    assert (result.method, result.stream, result.seed, result.folder) == ("spacenet-density", "custom", 0, None)
     assert result.matrix.shape == (3, 3)
     assert result.acc == pytest.approx(result.matrix[-1].mean())
     assert result.model is not None
@@ -196,8 +196,8 @@ def test_a_net_can_be_passed_as_a_function_also_to_workers() -> None:
     def my_net(input_shape: tuple[int, ...], hidden: tuple[int, ...] = (30, 20)) -> Blueprint:
         return build_mlp(input_shape, hidden)
 
-    options = {key: value for key, value in QUICK.items() if key != "hidden"}
-    plain = spacenet.run(cloud_stream(), "naive", **{**QUICK, "hidden": (30, 20)})
+    options = {key: value for key, value in QUICK.items() if key != "hidden"} | {"learning_rate": 0.05}
+    plain = spacenet.run(cloud_stream(), "naive", **{**QUICK, "hidden": (30, 20), "learning_rate": 0.05})
     assert spacenet.run(cloud_stream(), "naive", net=my_net, **options).matrix.tolist() == plain.matrix.tolist()
     found = spacenet.run(cloud_stream(), "naive", net=my_net, seeds=2, workers=2, **options)
     assert [result.config.model.net.name for result in found] == ["my-net"] * 2

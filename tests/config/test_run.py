@@ -5,6 +5,7 @@ import pytest
 from spacenet.config.model import ModelConfig, merge
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.registry import METHODS, STREAMS
 
@@ -110,3 +111,9 @@ def test_toml_files_that_are_no_settings(text: str, words: str, tmp_path: Path) 
     (tmp_path / "bad.toml").write_text(text)
     with pytest.raises(SettingsError, match=words):
         read_toml(tmp_path / "bad.toml")
+
+
+def test_few_samples_are_seen_more_often() -> None:
+    training = TrainingConfig(batch_size=32)
+    assert [training.epochs_of(1, samples) for samples in (100_000, 2_000, 10)] == [4, 9, 100]
+    assert TrainingConfig(epochs=3).epochs_of(1, 10) == 3

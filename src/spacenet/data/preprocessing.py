@@ -15,7 +15,9 @@ from spacenet.data.checks import PIXEL_SCALE
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-15
 SCALE_RATIO = 10.0
-"""Columns of a table have different scales if the largest standard deviation is this many times the median."""
+"""Columns of a table have different scales if the largest standard deviation is this many times the smallest."""
+MANY_COLUMNS, SMALL_SCALES = 20, 0.25
+"""Of so many columns, this part may vary less: they may be pixels, some of which are hardly ever set."""
 OUTLIER = 10.0
 """Values of a column that lie this many times its interquartile range outside of it do not count when it is fitted."""
 CENTERING = 0.5
@@ -91,16 +93,15 @@ def _fit_features(first: Array, scale: float) -> tuple[Tensor, Tensor]:
     np.clip(x, low - reach, high + reach, out=x)
     mean, own = x.mean(0), x.std(0)
     varying = own[own > SMALLEST]
-    if not len(varying):  # nothing varies
-        std = np.ones_like(own)
-    elif varying.max() <= SCALE_RATIO * np.median(varying):
+    if not len(varying):
+        std = np.float64(1.0)
+    elif varying.max() <= SCALE_RATIO * np.quantile(varying, SMALL_SCALES if len(varying) >= MANY_COLUMNS else 0.0):
         # Not each by its own: features such as pixels, which hardly vary at first, may do so later.
-        std = np.full_like(own, math.sqrt(np.square(own).mean()))
+        std = np.sqrt(np.square(own).mean())
     else:
         typical = np.where(mean == 0, 1.0, np.abs(mean))
-        std = np.where(own > SMALLEST, np.maximum(own, LEAST_SPREAD * typical), typical)
-    shape = first.shape[1:]
-    return tuple(torch.from_numpy(each.reshape(shape).astype(np.float32)) for each in (mean, std))  # type: ignore[return-value]
+        std = np.where(own > SMALLEST, np.maximum(own, LEAST_SPREAD * typical), typical).reshape(first.shape[1:])
+    return torch.from_numpy(mean.reshape(first.shape[1:])).float(), torch.tensor(std, dtype=torch.float32)
 
 
 def _mean(x: Tensor, each_channel: bool) -> Tensor:
