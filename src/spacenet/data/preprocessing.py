@@ -18,7 +18,7 @@ SCALE_RATIO = 10.0
 """Columns of a table have different scales if the largest standard deviation is this many times the smallest."""
 MANY_COLUMNS, SMALL_SCALES = 20, 0.25
 """Of so many columns, this part may vary less: they may be pixels, some of which are hardly ever set."""
-OUTLIER = 10.0
+OUTLIER = 5.0
 """Values of a column that lie this many times its interquartile range outside of it do not count when it is fitted."""
 CENTERING = 0.5
 CLIP = 10.0
