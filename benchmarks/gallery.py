@@ -22,8 +22,10 @@ from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.plots.collect import (
     accuracy_plots,
     capacity_plots,
+    class_plots,
     comparison_plots,
     confusion_plots,
+    mistakes_plots,
 )
 from spacenet.report.plots.plot import GROUND, Plot
 from spacenet.utils.files import save_text
@@ -66,8 +68,9 @@ def make(folder: Path) -> None:
     )
     run, beside = load_run(folder / "spacenet"), load_run(folder / "static-sparse")
     sections = {
-        "What a run remembers and confuses": [*accuracy_plots(run), *confusion_plots(run)],
-        "Network capacity": capacity_plots(run, beside),
+        "What a run remembers": accuracy_plots([run]),
+        "What it confuses": [*class_plots([run]), *confusion_plots([run]), *mistakes_plots([run])],
+        "Network capacity": capacity_plots([run], beside),
         "With class statistics": _density(run, load_run(folder / DENSITY)),
         "Methods side by side": comparison_plots(load_comparison(folder / "compare")),
         "CIFAR-10/100, task by task": _cifar(folder / "cifar"),
@@ -83,7 +86,7 @@ def _density(before: RunData, after: RunData) -> list[Plot]:
     plots = []
     for run in (before, after):
         method = run.config.model.method
-        plot = next(each for each in confusion_plots(run) if each.name == "task-confusion")
+        plot = next(each for each in confusion_plots([run]) if each.name == "task-confusion")
         plots.append(replace(plot, name=f"{method}-{plot.name}", title=f"{method}: {plot.title}"))
     curve = class_memory_plot(after)
     assert curve is not None

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spacenet
@@ -114,4 +115,7 @@ def test_a_run_and_the_commands_on_its_model_load_what_they_need(tmp_path: Path,
     short = ("--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--no-report")
     assert loaded_by("run", "split-digits", "--method", method, *short, "--out", str(out)) == {"torch"}
     if method == "spacenet":
-        assert loaded_by("inspect", str(out / "model.safetensors")) == {"torch"}
+        model = str(out / "model.safetensors")
+        assert loaded_by("inspect", model) == {"torch"}
+        np.savez(tmp_path / "data.npz", x=np.zeros((3, 8, 8)), y=np.arange(3))
+        assert loaded_by("evaluate", model, str(tmp_path / "data.npz"), "--quiet") == {"torch"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from spacenet.api.description import describe as describe
+    from spacenet.api.evaluation import evaluate as evaluate
     from spacenet.api.functions import compare as compare
     from spacenet.api.functions import run as run
     from spacenet.api.functions import sweep as sweep
@@ -34,6 +35,7 @@ _HOMES = {
     "run": "spacenet.api.functions",
     "compare": "spacenet.api.functions",
     "sweep": "spacenet.api.functions",
+    "evaluate": "spacenet.api.evaluation",
     "describe": "spacenet.api.description",
     "Callback": "spacenet.experiments.callbacks",
     "SpaceNetClassifier": "spacenet.model.estimator",
@@ -43,8 +45,8 @@ _HOMES = {
     "register_dataset": "spacenet.data.streams",
     "register_stream": "spacenet.data.streams",
 }
-__all__ = ["Callback", "SpaceNetClassifier", "Stream", "compare", "describe", "load", "register_dataset"]
-__all__ += ["register_method", "register_net", "register_stream", "run", "stream", "sweep"]
+__all__ = ["Callback", "SpaceNetClassifier", "Stream", "compare", "describe", "evaluate", "load"]
+__all__ += ["register_dataset", "register_method", "register_net", "register_stream", "run", "stream", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

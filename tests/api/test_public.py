@@ -17,6 +17,7 @@ NAMES = [
     "Stream",
     "compare",
     "describe",
+    "evaluate",
     "load",
     "register_dataset",
     "register_method",
@@ -29,6 +30,7 @@ NAMES = [
 MODULES = [
     "spacenet",
     "spacenet.api.description",
+    "spacenet.api.evaluation",
     "spacenet.api.functions",
     "spacenet.config.presets",
     "spacenet.data.stream",

@@ -41,6 +41,13 @@ def test_the_page_again_and_its_figures(folder: Path, tmp_path: Path, capsys: py
     assert f"Wrote {len(figures)} files of figures" in out
 
 
+def test_figures_as_pdf_and_tables_for_a_paper(folder: Path, tmp_path: Path) -> None:
+    place = ["--out", str(tmp_path / "page.html"), "--figures", str(tmp_path / "figures"), "--format", "pdf"]
+    assert main(["report", str(folder), *place, "--tables", str(tmp_path / "tables")]) == 0
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf"}
+    assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".tex", ".csv"}
+
+
 def test_several_seeds_get_one_page(
     npz: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

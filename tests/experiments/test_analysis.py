@@ -10,6 +10,7 @@ from spacenet.data.stream import Samples
 from spacenet.experiments.analysis import ANALYSIS, Analysis, evenly_spaced, truncation_steps
 from spacenet.experiments.run import METRICS, MODEL, Run, load_config
 from spacenet.methods.spacenet_density import SpaceNetDensity
+from spacenet.model.evaluation import evaluate_model
 from spacenet.model.file import load_model
 from tests.experiments.support import config
 
@@ -35,6 +36,26 @@ def test_the_confusion_is_that_of_the_final_predictions(folder: Path) -> None:
     assert [float(each) for each in accuracies] == pytest.approx(
         json.loads((folder / METRICS).read_text())["matrix"][-1]
     )
+
+
+def test_calibration_and_mistakes_are_those_of_the_model(tmp_path: Path) -> None:
+    wanted = config(tmp_path, training={"epochs": 1})
+    made = Run(wanted, folder=tmp_path / "run").execute().analysis
+    data = Run(wanted).stream.dataset
+    found = evaluate_model(load_model(tmp_path / "run" / MODEL), data.x_test, data.y_test)
+    kept = Analysis.load(tmp_path / "run")
+    assert kept.calibration is not None
+    assert kept.calibration == made.calibration
+    assert kept.calibration.ece == pytest.approx(found.calibration.ece, abs=1e-4)
+    assert 0 < len(kept.mistakes.each) <= 24
+    assert kept.mistakes.each == made.mistakes.each
+    rows = [int(each.where.removeprefix("test sample ")) for each in kept.mistakes.each]
+    assert [each.true for each in kept.mistakes.each] == [str(data.y_test[row]) for row in rows]
+    assert kept.mistakes.inputs is not None
+    np.testing.assert_allclose(kept.mistakes.inputs, data.x_test[rows])
+    assert {(each.true, each.predicted) for each in kept.mistakes.each} == {
+        (each.true, each.predicted) for each in found.mistakes.each
+    }
 
 
 def test_activations_are_of_samples_of_two_classes_after_the_first_task(folder: Path) -> None:

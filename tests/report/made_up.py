@@ -15,7 +15,9 @@ from spacenet.experiments.analysis import Analysis, Truncated
 from spacenet.experiments.comparison import ComparisonData, Failure, Row, compare_runs
 from spacenet.experiments.run import MODEL, RunData
 from spacenet.methods.density.densities import ClassMemory
+from spacenet.model.evaluation import Evaluation, TaskScores
 from spacenet.model.model import Model
+from spacenet.model.scores import Calibration, Mistake, Mistakes, class_scores, old_against_new
 from spacenet.report.plots.plot import Plot
 from spacenet.space.blueprint import Blueprint, Layer, Link
 from spacenet.space.ledger import Connections, Ledger
@@ -178,9 +180,39 @@ def complete_run(folder: Path, method: str = "spacenet", seed: int = 0, **over: 
     confusion = (source.integers(0, 3, (6, 6)) + 40 * np.eye(6, dtype=int)).tolist()
     values = torch.rand(40, HIDDEN, generator=torch.manual_seed(seed)).sub(0.5).clamp(min=0)
     labels = ("0",) * 20 + ("1",) * 20
-    activations = {"hidden1": values, "hidden2": values.flip(1)}
-    found = metrics(method=method, seed=seed, **over)
-    return run_data(found, confusion, made_up_model(), folder, activations=activations, labels=labels)
+    kept: dict[str, Any] = {"activations": {"hidden1": values, "hidden2": values.flip(1)}, "labels": labels}
+    kept["calibration"] = Calibration.of(source.uniform(0.3, 1.0, 300), source.random(300) < 0.8)
+    kept["mistakes"] = made_up_mistakes((4, 4))
+    return run_data(metrics(method=method, seed=seed, **over), confusion, made_up_model(), folder, **kept)
+
+
+def made_up_mistakes(shape: tuple[int, ...], count: int = 12) -> Mistakes:
+    """Wrong predictions of images, or of samples with other values."""
+    inputs = np.random.default_rng(0).integers(0, 255, (count, *shape), dtype=np.uint8)
+    found = (Mistake(f"test sample {row}", f"{row % 5}", f"{row % 5 + 1}", 99.0 - row) for row in range(count))
+    return Mistakes(tuple(found), inputs if len(shape) > 1 else inputs / 7)
+
+
+def evaluation(tasks: int = 3, classes: int = 2) -> Evaluation:
+    """An evaluation of a model that has learned tasks of some classes each; one label was not known."""
+    count = tasks * classes
+    counts = np.ones((count, count), np.int64) + 20 * np.eye(count, dtype=np.int64)
+    labels = [[str(classes * task + each) for each in range(classes)] for task in range(tasks)]
+    scores = [
+        TaskScores(task + 1, tuple(own), classes * (20 + count), 80.0 + task, 95.0) for task, own in enumerate(labels)
+    ]
+    source = np.random.default_rng(0)
+    return Evaluation(
+        accuracy=100 * 21 / (20 + count),
+        samples=int(counts.sum()),
+        unknown={"<b>cat": 7},
+        tasks=tuple(scores),
+        classes=tuple(class_scores(counts, labels)),
+        old_new=old_against_new(counts, classes),
+        calibration=Calibration.of(source.uniform(0.2, 1.0, 200), source.random(200) < 0.6),
+        confusion=counts,
+        mistakes=made_up_mistakes((8,)),
+    )
 
 
 def density_run() -> RunData:

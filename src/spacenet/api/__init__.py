@@ -1,5 +1,6 @@
 """The functions of `import spacenet`. The command line calls these and nothing else."""
 
+from spacenet.api.evaluation import EvaluationResult, evaluate
 from spacenet.api.functions import BEST, VALIDATION, compare, resume, run, sweep, tensorboard_callbacks
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
 from spacenet.api.settings import stream_name
@@ -13,11 +14,13 @@ __all__ = [
     "REFERENCE",
     "VALIDATION",
     "Comparison",
+    "EvaluationResult",
     "RunResult",
     "SeedResults",
     "SweepResult",
     "Trial",
     "compare",
+    "evaluate",
     "resume",
     "run",
     "seed_folders",

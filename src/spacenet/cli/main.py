@@ -23,6 +23,7 @@ COMMANDS = {
     "fit": ("DATA", "make a model from data of your own"),
     "learn": ("MODEL DATA", "add classes to a saved model"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
+    "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),
     "inspect": ("MODEL", "show what a model holds and how much space is left"),
     "export": ("MODEL", "write a model as ONNX or for torch"),
     "serve": ("MODEL", "serve a model over HTTP"),

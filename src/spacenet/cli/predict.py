@@ -1,6 +1,5 @@
 """`spacenet predict`: predict the class of inputs."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,17 +14,15 @@ from tyro.conf import arg
 from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file
 from spacenet.config.stream import TableConfig
-from spacenet.data.checks import looks_scaled
 from spacenet.data.inputs import Chunk, read_inputs
 from spacenet.data.parts import Target
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
-from spacenet.model.predictions import Format, Writer, predict_chunk
+from spacenet.model.predictions import Format, Writer, predict_chunk, warn_of_scale
 from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
-log = logging.getLogger("spacenet")
 INPUTS = (
     "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), .parquet, "
     "images (.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input."
@@ -71,11 +68,8 @@ def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: 
     out.write(writer.heading())
     count = 0
     for chunk in chunks:
-        if not count and looks_scaled(chunk.x, model.fitted_normalization.scale):
-            log.warning(
-                "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
-                "multiply them by 255"
-            )
+        if not count:
+            warn_of_scale(model, chunk.x)
         out.write(writer.lines(predict_chunk(model, chunk, options.top)))
         out.flush()
         count += len(chunk.x)

@@ -10,7 +10,8 @@ from tyro.conf import arg
 from spacenet.cli.forms import parse
 from spacenet.cli.output import output_file
 from spacenet.errors import SettingsError
-from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page
+from spacenet.report.page.build import default_page_path, page_from_folders, save_figures, save_page, save_tables
+from spacenet.report.plots.plot import FigureFormat
 from spacenet.utils.text import format_bytes
 
 SUFFIXES = (".html", ".htm")
@@ -29,7 +30,11 @@ class ReportOptions:
     out: Path | None = None
     """The file to write (default: report.html in DIR; for several DIRs, in the current folder)."""
     figures: Path | None = None
-    """Write every plot into this folder too, as SVG and PNG."""
+    """Write every plot into this folder too."""
+    format: tuple[FigureFormat, ...] = ("svg", "png")
+    """The formats of these plots: svg, png, pdf, or several."""
+    tables: Path | None = None
+    """Write every table, and the data of every plot, into this folder as LaTeX (booktabs) and CSV."""
     beside: Path | None = None
     """Another run on the same stream, static-sparse's say, to compare how both use the inputs."""
 
@@ -45,6 +50,9 @@ def report(arguments: list[str]) -> int:
     save_page(page, path)
     print(f"Wrote {path} ({format_bytes(path.stat().st_size)}); open it in a browser")
     if options.figures is not None:
-        written = save_figures(page, options.figures.expanduser())
+        written = save_figures(page, options.figures.expanduser(), options.format)
         print(f"Wrote {len(written)} files of figures to {options.figures}")
+    if options.tables is not None:
+        written = save_tables(page, options.tables.expanduser())
+        print(f"Wrote {len(written)} files of tables to {options.tables}")
     return 0

@@ -386,6 +386,11 @@ class Stream(Sequence[Task]):
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
         return Samples(self.normalization(x[rows]), classes)
 
+    def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
+        """The test sample at this position among those of a task: its row in the data set, and its raw values."""
+        row = int(np.flatnonzero(_is_among(self.dataset.y_test, task.labels))[position])
+        return row, np.asarray(self.dataset.x_test[row])
+
     @property
     def resolved_preprocessing(self) -> PreprocessingConfig:
         """The preprocessing with what the data set says in place of None."""

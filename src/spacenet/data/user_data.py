@@ -70,6 +70,21 @@ def dataset_from_frame(name: str, frame: Any, test: Any, config: DataConfig) -> 
     return dataset_from_arrays(name, x, y, x_test, y_test, config.test_fraction, config.split_seed)
 
 
+def arrays_from_memory(name: str, source: Any, config: DataConfig) -> tuple[Array, Array]:
+    """The samples and labels in a data frame, in arrays (x, y), or in a data set of another library."""
+    x: Any
+    y: Any
+    if is_frame(source):
+        x, y = _split_frame(source, name, config)
+    elif isinstance(source, tuple | list) and len(source) == 2 and hasattr(source[0], "shape"):
+        x, y = source
+    elif hasattr(source, "__len__") and hasattr(source, "__getitem__"):
+        x, y = _stack(source, name)
+    else:
+        raise DataError(f"{name}: {type(source).__name__} cannot be read; {SOURCES}")
+    return to_samples(x, f"{name}: x"), to_labels(y, f"{name}: y")
+
+
 def is_frame(source: Any) -> bool:
     """Whether this is a data frame of pandas or of a library like it."""
     return hasattr(source, "columns") and hasattr(source, "to_numpy")

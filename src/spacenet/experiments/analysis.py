@@ -1,18 +1,22 @@
 """What the plots of a report need beyond metrics and model, computed while the data is there."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import dacite
+import numpy as np
 import torch
 from torch import Tensor
 
-from spacenet.data.stream import Samples, Task
+from spacenet.data.stream import Samples, Stream, Task
 from spacenet.experiments.metrics import accuracies
 from spacenet.methods.base import Method, map_batches
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.density.statistics import count_floats
+from spacenet.model.scores import Calibration, Mistake, Mistakes, confident_mistakes, displayable
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
 ANALYSIS = "analysis.safetensors"
@@ -20,6 +24,8 @@ SAMPLES_PER_CLASS = 50
 CLASSES = 2
 MANY_SAMPLES, SAMPLES_PER_TASK = 20_000, 2_000
 """With more test samples than the first, at most the second number per task is used for the truncation curve."""
+ROWS = 16_384
+"""Of scores that become probabilities at once."""
 MAX_STEPS = 8
 """Points of the truncation curve."""
 
@@ -49,6 +55,10 @@ class Analysis:
     """What was kept of each class, for methods that keep class statistics."""
     truncated: tuple[Truncated, ...] = ()
     """Accuracy with less of it, from the fewest directions to all that were kept."""
+    calibration: Calibration | None = None
+    """Of the softmax of the scores, in the end."""
+    mistakes: Mistakes = field(default_factory=Mistakes)
+    """Test samples that are predicted wrongly in the end."""
 
     def record_activations(self, method: Method, task: Task) -> None:
         """Keep the activations for samples of two classes of the first task."""
@@ -59,10 +69,28 @@ class Analysis:
         self.activations = {name: values.half().float() for name, values in found.items()}
         self.labels = tuple(labels) if found else ()
 
-    def record_confusion(self, truth: Tensor, predicted: Tensor, classes: int) -> None:
-        """Count which class is predicted as which after the last task."""
+    def record_predictions(self, output: Tensor, stream: Stream, tests: Sequence[Samples]) -> None:
+        """Keep which class is predicted as which after the last task, how confidently, and the worst mistakes.
+
+        `output` are the scores for the test samples of the tasks learned, one task after the other.
+        """
+        truth, classes = torch.cat([test.y for test in tests]), output.shape[1]
+        predicted = output.argmax(1)
+        confidence = torch.cat([part.double().softmax(1).amax(1) for part in output.split(ROWS)]).nan_to_num(0.0)
         counts = (truth * classes + predicted).bincount(minlength=classes * classes)
         self.confusion = counts.int().view(classes, classes)
+        self.calibration = Calibration.of(confidence.numpy(), (predicted == truth).numpy())
+        rows = confident_mistakes(confidence.numpy(), predicted.numpy(), truth.numpy())
+        starts, labels = [0, *accumulate(map(len, tests))], [str(label) for label in stream.labels]
+        found, inputs = [], []
+        for row in rows.tolist():
+            task = bisect_right(starts, row) - 1
+            place, x = stream.raw_test_sample(stream[task], row - starts[task])
+            true, wrong = labels[int(truth[row])], labels[int(predicted[row])]
+            found.append(Mistake(f"test sample {place}", true, wrong, 100 * float(confidence[row])))
+            inputs.append(x)
+        scale = stream.resolved_preprocessing.scale or 1.0
+        self.mistakes = Mistakes(tuple(found), displayable(np.stack(inputs), scale)) if found else Mistakes()
 
     def record_truncation(
         self, method: Method, tests: Sequence[Samples], classes: Sequence[range], input_shape: tuple[int, ...]
@@ -85,8 +113,12 @@ class Analysis:
         tensors = in_section("activations", {name: values.half() for name, values in self.activations.items()})
         if self.confusion is not None:
             tensors["confusion"] = self.confusion
+        if self.mistakes.inputs is not None:
+            tensors["mistakes"] = torch.from_numpy(self.mistakes.inputs)
         facts = {
             "labels": list(self.labels),
+            "calibration": asdict(self.calibration) if self.calibration else None,
+            "mistakes": [asdict(each) for each in self.mistakes.each],
             "class_memory": asdict(self.class_memory) if self.class_memory else None,
             "truncated": [asdict(each) for each in self.truncated],
         }
@@ -100,8 +132,10 @@ class Analysis:
             return cls()
         tensors, facts = load_tensors(path)
         activations = {name: values.float() for name, values in section(tensors, "activations").items()}
+        inputs = tensors["mistakes"].numpy() if "mistakes" in tensors else None
+        each = tuple(Mistake(**mistake) for mistake in facts.pop("mistakes", []))
         found = {**facts, "confusion": tensors.get("confusion"), "activations": activations}
-        return dacite.from_dict(cls, found, dacite.Config(cast=[tuple]))
+        return replace(dacite.from_dict(cls, found, dacite.Config(cast=[tuple])), mistakes=Mistakes(each, inputs))
 
 
 def truncation_steps(directions: int) -> list[int]:

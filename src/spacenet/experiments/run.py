@@ -154,8 +154,8 @@ class Run:
         self.analysis = Analysis()
         self.callbacks = list(callbacks) if self.hardware.leads else []
         self.start: Position | None = None
-        self.predicted: Tensor | None = None
-        """The classes predicted for all test samples of the tasks learned, since they were last evaluated."""
+        self.output: Tensor | None = None
+        """The scores for all test samples of the tasks learned, since they were last evaluated."""
         self.tests, self.classes = [task.test for task in self.stream], [task.classes for task in self.stream]
         self.test_x = torch.cat([test.x for test in self.tests]).to(self.hardware.device)
         if folder is not None and (folder / STATE).is_file():
@@ -233,7 +233,7 @@ class Run:
         tests, left_out = self.tests[first:learned], [None] * first
         stop = sum(map(len, self.tests[:learned]))
         output = self.method.predict_all(self.test_x[stop - sum(map(len, tests)) : stop])
-        self.predicted = output.argmax(1) if everything else None
+        self.output = output if everything else None
         class_il, task_il = accuracies(output, tests, self.classes[first:learned])
         return [*left_out, *class_il, *to_come], [*left_out, *task_il, *to_come]
 
@@ -267,16 +267,15 @@ class Run:
 
     def _finish(self, stopped: str | None = None) -> RunData:
         learned = len(self.record.matrix)
-        if learned and self.predicted is None:  # resumed after the last task, or stopped before it
+        if learned and self.output is None:  # resumed after the last task, or stopped before it
             self.record.matrix[-1], self.record.task_il_matrix[-1] = self._evaluate(learned)
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
             return RunData(self.config, metrics, self.analysis)
         model = self._model(metrics)
-        if self.predicted is not None:
+        if self.output is not None:
             tests, classes = self.tests[:learned], self.classes[:learned]
-            truth = torch.cat([test.y for test in tests])
-            self.analysis.record_confusion(truth, self.predicted, classes[-1].stop)
+            self.analysis.record_predictions(self.output, self.stream, tests)
             self.analysis.record_truncation(self.method, tests, classes, self.stream.input_shape)
         data = RunData(self.config, metrics, self.analysis, model, self.folder)
         if self.folder is not None:

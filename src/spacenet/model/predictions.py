@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,12 +11,14 @@ from typing import Any, Literal
 import numpy as np
 
 from spacenet.data.arrays import MAX_SAMPLES
+from spacenet.data.checks import looks_scaled
 from spacenet.data.inputs import Chunk
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.model import Label, Model
 from spacenet.utils.text import printable
 
+log = logging.getLogger("spacenet")
 Format = Literal["text", "csv", "jsonl"]
 WIDEST = 40  # labels up to this length are aligned
 
@@ -27,6 +30,15 @@ class Prediction:
     input: str
     row: int | None
     classes: Sequence[tuple[Label, float]]  # each with its probability
+
+
+def warn_of_scale(model: Model, x: Array) -> None:
+    """Warn if a model that learned from bytes gets values between 0 and 1."""
+    if looks_scaled(x, model.fitted_normalization.scale):
+        log.warning(
+            "spacenet: warning: the model learned from bytes (0 to 255), and these values lie between 0 and 1; "
+            "multiply them by 255"
+        )
 
 
 def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:

@@ -54,18 +54,29 @@ def run_tables(data: "RunData") -> list[Table]:
     return [matrix_table(data), *layers, summary_table(data)]
 
 
-def matrix_table(data: "RunData") -> Table:
-    """The accuracy matrix; cells of tasks still to come, and of accuracies that were not measured, are blank."""
-    labels = data.labels
+def matrix_table(*runs: "RunData") -> Table:
+    """The accuracy matrix, of several runs mean ± standard deviation; cells of tasks still to come, and of accuracies
+    that were not measured, are blank."""
+    labels = runs[0].labels
     columns = ["after task", *(f"{i + 1} ({shorten_labels(each)})" for i, each in enumerate(labels))]
+    matrices = [run.metrics["matrix"] for run in runs]
     rows = [
         [
             str(j + 1),
-            *(f"{value:.1f}" if i <= j and value is not None else "" for i, value in enumerate(row[: len(labels)])),
+            *(_accuracy_text([matrix[j][i] for matrix in matrices]) if i <= j else "" for i in range(len(labels))),
         ]
-        for j, row in enumerate(data.metrics["matrix"])
+        for j in range(len(matrices[0]))
     ]
     return Table("Accuracy in % on each task, among all classes seen so far", columns, rows)
+
+
+def _accuracy_text(values: Sequence[float | None]) -> str:
+    """One accuracy, or the mean ± standard deviation of several; blank where nothing was measured."""
+    measured = [value for value in values if value is not None]
+    if not measured:
+        return ""
+    figure = MeanStd.of(measured)
+    return f"{figure.mean:.1f}" + (f" ± {figure.std:.1f}" if len(measured) > 1 else "")
 
 
 def layers_table(data: "RunData") -> Table:

@@ -7,8 +7,9 @@ import pytest
 
 from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.report.page.build import comparison_page, run_page
+from spacenet.report.page.evaluation import evaluation_page
 from spacenet.report.page.page import Page
-from tests.report.made_up import comparison_data, complete_run, density_run, metrics
+from tests.report.made_up import comparison_data, complete_run, density_run, evaluation, metrics
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -47,4 +48,5 @@ def pages(tmp_path: Path, comparison: ComparisonData) -> dict[str, Page]:
         "density": run_page([density_run()]),
         "hostile": run_page([hostile]),
         "comparison": comparison_page(comparison),
+        "evaluation": evaluation_page(evaluation(), "model.safetensors", "<i>data"),
     }

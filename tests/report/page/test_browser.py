@@ -85,7 +85,7 @@ def test_overlapping_boxes_are_found() -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison"])
+@pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison", "evaluation"])
 def test_a_page_is_whole_at_every_width(browser: Any, files: dict[str, Path], name: str, scheme: str) -> None:
     address = files[name].as_uri()
     context = browser.new_context(color_scheme=scheme)
@@ -129,6 +129,11 @@ def test_on_a_phone_wide_things_move_in_their_own_box(browser: Any, files: dict[
     for box in page.query_selector_all("figure > .scroll"):
         assert box.evaluate("e => e.firstElementChild.getBoundingClientRect().width") >= 480
         assert box.evaluate("e => e.getBoundingClientRect().width") <= 360
+        hint = box.evaluate_handle("e => e.previousElementSibling")
+        assert "sideways" in hint.inner_text()
+        assert hint.is_visible()
+    page.set_viewport_size({"width": 1200, "height": 900})
+    assert not any(hint.is_visible() for hint in page.query_selector_all(".hint"))
     page.close()
 
 

@@ -18,10 +18,11 @@ from spacenet.report.page.build import (
     run_metrics,
     run_page,
     save_figures,
+    save_tables,
 )
 from spacenet.report.page.page import Page
 from spacenet.report.tables import comparison_table
-from tests.report.made_up import complete_run, density_run, metrics, run_data
+from tests.report.made_up import complete_run, density_run, made_up_mistakes, metrics, run_data
 from tests.report.page.conftest import METHODS
 
 
@@ -43,10 +44,21 @@ def test_its_sections_and_their_data(tmp_path: Path) -> None:
     run = complete_run(tmp_path)
     page = run_page([run])
     titles = [section.title for section in page.sections if not section.empty]
-    assert titles == ["Accuracy", "Confusion", "Network capacity", "How to reproduce it"]
-    assert [[plot.name for plot in section.plots] for section in page.sections[:2]] == [
+    assert titles == [
+        "Accuracy",
+        "Is this good?",
+        "Precision, recall and calibration",
+        "Confusion",
+        "Wrong predictions",
+        "Network capacity",
+        "How to reproduce it",
+    ]
+    assert [[plot.name for plot in section.plots] for section in page.sections[:5]] == [
         ["accuracy-matrix", "accuracy-history"],
+        [],
+        ["class-scores", "calibration"],
         ["task-confusion", "class-confusion"],
+        ["mistakes"],
     ]
     tables = {plot.name: plot.table for plot in page.plots if plot.table}
     assert tables["accuracy-matrix"].rows[-1][1] == "70.0"
@@ -74,7 +86,12 @@ def test_several_seeds_are_shown_with_their_standard_deviation(tmp_path: Path) -
     assert page.metrics[0].value == f"{mean(accuracies):.1f} %"
     assert page.metrics[0].std == f"{stdev(accuracies):.1f}"
     assert [line[0] for line in page.sections[0].tables[0].rows] == ["3", "4", "mean ± std"]
-    assert page.sections[0].notes == ["The plots show seed 3."]
+    assert {plot.caption for plot in page.sections[0].plots} == {
+        "Mean over all 2 seeds.",
+        "Mean over all 2 seeds; shaded: ± standard deviation.",
+    }
+    assert all(plot.caption for plot in page.plots)
+    assert "Seed 3 of 2 seeds." in page.to_html()
     assert page.notices == ["Left out: spacenet seed 5: out of memory"]
     assert page.sections[-1].commands[0][1] == "spacenet run split-mnist --method spacenet --seed 3 --seeds 2"
     assert page.footer == f"Made by spacenet 0.1.0 from the runs in {tmp_path}."
@@ -100,7 +117,7 @@ def test_a_run_in_memory_needs_no_folder() -> None:
 def test_a_learned_run_in_memory_has_the_size_of_its_model(learned_run: RunData) -> None:
     assert learned_run.folder is None
     assert "Model file" in [metric.name for metric in run_page([learned_run]).metrics]
-    assert len(run_page([learned_run]).plots) == 10
+    assert len(run_page([learned_run]).plots) >= 12
 
 
 def test_a_method_without_a_network_shows_no_settings_of_one() -> None:
@@ -201,6 +218,38 @@ def test_figures_as_files(pages: dict[str, Page], tmp_path: Path) -> None:
     assert len(written) == 2 * len(page.plots) == 10
     assert {path.suffix for path in written} == {".svg", ".png"}
     assert all(path.stat().st_size for path in written)
+
+
+def test_figures_as_pdf_and_tables_as_latex_and_csv(tmp_path: Path) -> None:
+    page = run_page([complete_run(tmp_path / "run")])
+    assert {path.suffix for path in save_figures(page, tmp_path / "figures", ["pdf"])} == {".pdf"}
+    written = {path.name: path.read_text(encoding="utf-8") for path in save_tables(page, tmp_path / "tables")}
+    assert {"is-this-good.tex", "class-scores.csv", "accuracy-matrix.tex", "how-to-reproduce-it-1.tex"} <= set(written)
+    assert r"\begin{tabular}{lrrr}" in written["accuracy-matrix.tex"]
+    assert r"\toprule" in written["accuracy-matrix.tex"]
+    assert written["accuracy-matrix.csv"].splitlines()[-1] == "3,70.0,75.0,95.0"
+
+
+def test_samples_that_are_no_images_are_shown_by_their_values() -> None:
+    section = next(
+        section
+        for section in run_page([run_data(metrics(), mistakes=made_up_mistakes((20,)))]).sections
+        if section.title == "Wrong predictions"
+    )
+    assert not section.plots
+    (table,) = section.tables
+    assert table.columns[4:] == [f"x{number}" for number in range(1, 9)]
+    assert table.rows[0][:4] == ["test sample 0", "0", "1", "99.0"]
+
+
+def test_a_run_of_an_older_version_has_its_page() -> None:
+    titles = [
+        section.title
+        for section in run_page([run_data(metrics(), [[9, 1, 0, 0, 0, 0]] * 6)]).sections
+        if not section.empty
+    ]
+    assert "Confusion" in titles
+    assert "Wrong predictions" not in titles
 
 
 def test_the_settings_file_is_on_the_page(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ class Reader(HTMLParser):
         self.words.append(data)
 
 
-@pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison"])
+@pytest.mark.parametrize("name", ["run", "density", "hostile", "comparison", "evaluation"])
 def test_it_is_complete_and_loads_nothing(pages: dict[str, Page], name: str) -> None:
     text = pages[name].to_html()
     page = Reader(text)

@@ -6,22 +6,15 @@ import numpy as np
 import pytest
 
 from spacenet.experiments.run import RunData
-from spacenet.report.plots.accuracy import (
-    class_confusion_plot,
-    history_plot,
-    learned_matrix,
-    matrix_plot,
-    mean_history,
-    shares_predicted,
-    task_confusion_plot,
-)
+from spacenet.report.plots.accuracy import history_plot, learned_matrix, matrix_plot, mean_history
 from spacenet.report.plots.collect import accuracy_plots, confusion_plots
+from spacenet.report.plots.confusion import shares_predicted
 from tests.report.made_up import MATRIX, metrics, random_matrix, run_data
 
 
 def test_matrix_and_confusion_of_a_learned_run_agree_with_its_metrics(learned_run: RunData) -> None:
     matrix, run = learned_matrix(learned_run), learned_run
-    classes, tasks = shares_predicted(run, "class"), shares_predicted(run, "task")
+    classes, tasks = (shares_predicted(run.analysis.confusion, run.labels, by) for by in ("class", "task"))
     assert classes is not None
     assert tasks is not None
     np.testing.assert_array_equal(matrix[-1], learned_run.metrics["matrix"][-1])
@@ -40,16 +33,37 @@ def test_what_was_not_learned_yet_is_empty() -> None:
 
 def test_titles_say_what_was_forgotten() -> None:
     run = run_data(metrics(MATRIX))
-    matrix, history = matrix_plot(run), history_plot(run)
+    matrix, history = matrix_plot([run]), history_plot([run])
     assert matrix is not None
     assert history is not None
     assert "the mean accuracy is 80.0 % (ACC)" in matrix.title
     assert "earlier tasks lost 17.0 points on average (BWT)" in matrix.title
     assert "from 99 % to 80 %" in history.title
     assert "task 1 loses most, from 99 % to 70 %" in history.title
-    still = matrix_plot(run_data(metrics([[99.0, 0.0], [99.0, 80.0]])))
+    still = matrix_plot([run_data(metrics([[99.0, 0.0], [99.0, 80.0]]))])
     assert still is not None
     assert "earlier tasks kept their accuracy" in still.title
+
+
+def test_several_seeds_are_shown_by_their_mean() -> None:
+    runs = [run_data(metrics([[90.0, 0.0], [last, 80.0]], seed=seed)) for seed, last in enumerate((60.0, 80.0))]
+    matrix, history = accuracy_plots(runs)
+    assert "the mean accuracy is 75.0 % (ACC); earlier tasks lost 20.0 points" in matrix.title
+    assert matrix.table is not None
+    assert matrix.table.rows[1] == ["2", "70.0 ± 14.1", "80.0 ± 0.0"]
+    assert matrix.caption == "Mean over all 2 seeds."
+    assert history.caption == "Mean over all 2 seeds; shaded: ± standard deviation."
+    assert "task 1 loses most, from 90 % to 70 %" in history.title
+    single = history_plot(runs[:1])
+    assert single is not None
+    assert ("opacity: 0.12" in history.svg(), "opacity: 0.12" in single.svg()) == (True, False)
+
+
+def test_of_seeds_that_learned_fewer_tasks_the_mean_says_nothing() -> None:
+    runs = [run_data(metrics(MATRIX[:2])), run_data(metrics(MATRIX, seed=1))]
+    matrix, _ = accuracy_plots(runs)
+    assert matrix.caption == "Mean over 1 of 2 seeds."
+    assert "After 3 tasks" in matrix.title
 
 
 def test_a_run_that_stopped_early_shows_what_it_learned() -> None:
@@ -58,47 +72,12 @@ def test_a_run_that_stopped_early_shows_what_it_learned() -> None:
     assert run.labels == [["0", "1"], ["2", "3"]]
 
 
-def test_confusions_are_shares_of_the_true_class() -> None:
-    counts = [[8, 0, 2, 0], [0, 1234, 0, 0], [0, 5, 0, 15], [0, 0, 0, 0]]
-    run = run_data(metrics([row[:2] for row in MATRIX[:2]]), counts)
-    classes, tasks = shares_predicted(run, "class"), shares_predicted(run, "task")
-    assert classes is not None
-    assert tasks is not None
-    np.testing.assert_allclose(classes[:3], [[80, 0, 20, 0], [0, 100, 0, 0], [0, 25, 0, 75]])
-    assert np.isnan(classes[3]).all()  # there are no samples of it
-    assert tasks.ravel().tolist() == pytest.approx([100 * 1242 / 1244, 100 * 2 / 1244, 25, 75])
-    class_plot, task_plot = class_confusion_plot(run), task_confusion_plot(run)
-    assert class_plot is not None
-    assert task_plot is not None
-    assert class_plot.table is not None
-    assert class_plot.table.rows[1] == ["1", "0", "1,234", "0", "0"]
-    assert class_confusion_plot(run_data(run.metrics)) is None
-    assert class_plot.title == "The largest confusion: 75 % of 2 is predicted as 3"
-    assert task_plot.title == "75 % of task 2 is predicted as a class of that task, 25 % as one of task 1"
-
-
-def test_where_tasks_are_well_separated_the_title_says_so() -> None:
-    counts = [[996, 4, 0], [3, 979, 18], [11, 10, 979]]
-    plot = task_confusion_plot(run_data(metrics(MATRIX, classes=1), counts))
-    assert plot is not None
-    assert plot.title == (
-        "At least 97.9 % of each task is predicted as a class of that task; "
-        "the largest confusion is 2 % of task 2 with task 3"
-    )
-
-
-def test_nothing_confused_is_said() -> None:
-    plot = class_confusion_plot(run_data(metrics(MATRIX, classes=1), (100 * np.eye(3, dtype=int)).tolist()))
-    assert plot is not None
-    assert plot.title == "No class is confused with another"
-
-
 @pytest.mark.parametrize(("tasks", "classes", "numbered"), [(2, 1, True), (20, 1, True), (100, 2, False)])
 def test_any_size_can_be_drawn(tasks: int, classes: int, numbered: bool) -> None:
     count = tasks * classes
     counts = (np.ones((count, count), int) + 400 * np.eye(count, dtype=int)).tolist()
     run = run_data(metrics(random_matrix(tasks), classes), counts)
-    plots = accuracy_plots(run) + confusion_plots(run)
+    plots = accuracy_plots([run]) + confusion_plots([run])
     assert len(plots) == 4
     for plot in plots:
         svg = plot.svg()

@@ -41,6 +41,11 @@ def test_files_are_the_same_every_time(tmp_path: Path) -> None:
     assert plot().svg() == (tmp_path / "a-line.svg").read_text()
     assert INK in plot().svg()
     assert (tmp_path / "a-line.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in plot().save(tmp_path, ["pdf"])] == ["a-line.pdf"]
+    content = (tmp_path / "a-line.pdf").read_bytes()
+    assert content.startswith(b"%PDF")
+    assert b"/Type3" not in content
+    assert plot().pdf() == content
 
 
 def test_there_are_colors_for_any_number() -> None:

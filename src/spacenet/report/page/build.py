@@ -9,11 +9,14 @@ from spacenet.experiments.analysis import MANY_SAMPLES, SAMPLES_PER_TASK
 from spacenet.experiments.comparison import ComparisonData, Failure, load_comparison, runs_in
 from spacenet.experiments.run import CONFIG, MODEL, RunData, load_config, load_run
 from spacenet.model.file import to_bytes
+from spacenet.model.scores import Mistakes
 from spacenet.report import tables
+from spacenet.report.evaluation_tables import mistakes_table
 from spacenet.report.page.cli_command import run_command
 from spacenet.report.page.page import Metric, Page, Section
+from spacenet.report.page.references import reference_section
 from spacenet.report.plots import collect
-from spacenet.report.plots.class_memory import class_memory_plot
+from spacenet.report.plots.plot import FigureFormat, Plot
 from spacenet.report.table import Table
 from spacenet.utils.files import make_folder, save_bytes
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural
@@ -24,7 +27,7 @@ NOT_GIVEN = "The task of a sample is not given (class-incremental)."
 
 
 def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: Sequence[Failure] = ()) -> Page:
-    """The page of a run, or of the same run with several seeds: metrics of all, plots of the first.
+    """The page of a run, or of the same run with several seeds: figures of all; plots say which seeds they show.
 
     beside     another run, to compare its inputs with
     failures   seeds that are missing
@@ -33,12 +36,14 @@ def run_page(runs: Sequence[RunData], beside: RunData | None = None, failures: S
     if not runs:
         raise RunError("no task was learned, there is nothing to report")
     first, seeds = runs[0], [run.seed for run in runs]
-    summary, notes = ([tables.seeds_table(runs)], [f"The plots show seed {seeds[0]}."]) if runs[1:] else ([], [])
     sections = [
-        Section("Accuracy", summary, notes, collect.accuracy_plots(first)),
-        Section("Confusion", plots=collect.confusion_plots(first)),
-        _class_statistics_section(first),
-        Section("Network capacity", plots=collect.capacity_plots(first, beside)),
+        Section("Accuracy", [tables.seeds_table(runs)] if runs[1:] else [], plots=collect.accuracy_plots(runs)),
+        reference_section(runs, beside),
+        Section("Precision, recall and calibration", plots=collect.class_plots(runs)),
+        Section("Confusion", plots=collect.confusion_plots(runs)),
+        mistakes_section(first.analysis.mistakes, collect.mistakes_plots(runs)),
+        _class_statistics_section(runs),
+        Section("Network capacity", plots=collect.capacity_plots(runs, beside)),
         _reproduce_section(runs),
     ]
     title = f"{first.method} on {first.stream}, {tables.seeds_text(seeds)}"
@@ -100,10 +105,21 @@ def save_page(page: Page, path: Path) -> None:
     save_bytes(path, page.to_html().encode("utf-8", "replace"))
 
 
-def save_figures(page: Page, folder: Path) -> list[Path]:
-    """Write every plot of a page as SVG and PNG files."""
+def save_figures(page: Page, folder: Path, formats: Sequence[FigureFormat] = ("svg", "png")) -> list[Path]:
+    """Write every plot of a page into files."""
     make_folder(folder)
-    return [path for plot in page.plots for path in plot.save(folder)]
+    return [path for plot in page.plots for path in plot.save(folder, formats)]
+
+
+def save_tables(page: Page, folder: Path) -> list[Path]:
+    """Write every table of a page, also the data of its plots, as LaTeX and as CSV."""
+    make_folder(folder)
+    written = []
+    for name, table in page.tables.items():
+        for suffix, text in (("tex", table.to_latex()), ("csv", table.to_csv())):
+            written.append(folder / f"{name}.{suffix}")
+            save_bytes(written[-1], text.encode("utf-8", "replace"))
+    return written
 
 
 def run_metrics(runs: Sequence[RunData]) -> list[Metric]:
@@ -151,18 +167,25 @@ def _notices(runs: Sequence[RunData], failures: Sequence[Failure]) -> list[str]:
     return [*found, *(f"Left out: {failure}" for failure in failures)]
 
 
-def _class_statistics_section(run: RunData) -> Section:
+def mistakes_section(mistakes: Mistakes, plots: Sequence[Plot]) -> Section:
+    """Samples that are predicted wrongly: the plot where they are images, else their values."""
+    values = mistakes.inputs is not None and mistakes.inputs.ndim == 2
+    return Section("Wrong predictions", [mistakes_table(mistakes)] if values else [], plots=plots)
+
+
+def _class_statistics_section(runs: Sequence[RunData]) -> Section:
     """What is kept of each class, and how the accuracy depends on it."""
+    run = runs[0]
     memory, confusion = run.analysis.class_memory, run.analysis.confusion
     if memory is None:
         return Section("Class statistics")
     besides = "Besides the network, the method keeps" if run.metrics["layers"] else "The method keeps"
-    notes, plot = [f"{besides} {tables.class_memory_text(memory)}."], class_memory_plot(run)
-    if plot and not run.config.stream.validation:
+    notes, plots = [f"{besides} {tables.class_memory_text(memory)}."], collect.class_memory_plots(runs)
+    if plots and not run.config.stream.validation:
         notes.append("The curve was measured on the test set; to choose a setting, hold out validation data.")
-    if plot and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
+    if plots and confusion is not None and int(confusion.sum()) > MANY_SAMPLES:
         notes.append(f"At most {SAMPLES_PER_TASK:,} samples of each task were used for the curve.")
-    return Section("Class statistics", notes=notes, plots=[plot] if plot else [])
+    return Section("Class statistics", notes=notes, plots=plots)
 
 
 def _reproduce_section(runs: Sequence[RunData]) -> Section:

@@ -1,8 +1,8 @@
-"""The command line that repeats a run: `spacenet run …` with the settings that differ from the preset."""
+"""Command lines on a run's stream: `spacenet run …` that repeats it, `spacenet compare …` for other methods."""
 
 import dataclasses
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spacenet.config.presets import preset_config, preset_names
@@ -12,7 +12,7 @@ from spacenet.registry import STREAMS
 
 def run_command(config: RunConfig, seeds: int = 1) -> str | None:
     """The shortest such line over the stream's presets; None if the data was given in Python."""
-    if config.stream.data is None and config.stream.name not in STREAMS:
+    if not has_name(config):
         return None
     _, *others = preset_names(config.stream.name)
     # A preset that is named like the network is chosen by --preset, so that it does not matter what --net alone does.
@@ -20,6 +20,22 @@ def run_command(config: RunConfig, seeds: int = 1) -> str | None:
     lines = [_arguments(config, preset) for preset in presets]
     more = ["--seeds", str(seeds)] if seeds > 1 else []
     return shlex.join(["spacenet", "run", *min(lines, key=len), *more])
+
+
+def compare_command(config: RunConfig, methods: Sequence[str]) -> str | None:
+    """The line that compares these methods on the run's stream; None if the data was given in Python."""
+    if not has_name(config):
+        return None
+    stream, default = config.stream, preset_config(config.stream.name, config.model.method)
+    words = [str(stream.data or stream.name), "--methods", ",".join(methods)]
+    if default.model.net.name != config.model.net.name:
+        words += ["--net", config.model.net.name]
+    return shlex.join(["spacenet", "compare", *words, *_differences(stream, default.stream)])
+
+
+def has_name(config: RunConfig) -> bool:
+    """Whether the stream can be named in a command line: one that is registered, or data in a file."""
+    return config.stream.data is not None or config.stream.name in STREAMS
 
 
 def _arguments(config: RunConfig, preset: str | None) -> list[str]:

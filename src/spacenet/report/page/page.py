@@ -3,6 +3,7 @@
 Names of classes and files come from users. They are text to the template, which escapes all text.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -57,6 +58,17 @@ class Page:
     @property
     def plots(self) -> list[Plot]:
         return [plot for section in self.sections for plot in section.plots]
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """All tables by the name of a file: those of sections, and the data of plots."""
+        found: dict[str, Table] = {}
+        for section in self.sections:
+            for number, table in enumerate(section.tables, 1):
+                name = "-".join(re.findall(r"[a-z0-9]+", section.title.lower()))
+                found[name if len(section.tables) == 1 else f"{name}-{number}"] = table
+            found |= {plot.name: plot.table for plot in section.plots if plot.table}
+        return found
 
     def to_html(self) -> str:
         """The page as one HTML text."""

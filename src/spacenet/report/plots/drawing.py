@@ -16,6 +16,7 @@ CENTERED: dict[str, Any] = {"ha": "center", "va": "center"}
 Percentages = NDArray[np.float64]  # rows and columns; NaN where there is nothing to show
 CLOSE = 5.0  # percentages that differ by less get one more digit
 FEW_TASKS = 6  # up to which tasks are named with their classes
+MAX_NAME = 16  # letters of a class's name
 MAX_LISTED = 12  # parts of a text alternative that are listed; of more, the first and the last ones
 _OFFSETS = sorted(((dx, dy) for dx in (7, 16, 30, 50) for dy in range(-60, 61, 6)), key=lambda by: math.hypot(*by))
 """How far a label may be from its point in points, the nearest first."""
@@ -82,6 +83,11 @@ def name_ticks(axis: Any, names: Sequence[str], rotation: float = 0) -> None:
     """A name at each position, or at as many as there is room for."""
     step = next(step for step in (1, 2, 5, 10, 20, 50, 100, 500, 1000) if len(names) <= MAX_NUMBERED * step)
     axis.set_ticks(range(0, len(names), step), names[::step], rotation=rotation)
+
+
+def clip_name(name: str, most: int = MAX_NAME) -> str:
+    """A name, or the beginning of a long one."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def round_ticks(low: float, high: float) -> list[float]:

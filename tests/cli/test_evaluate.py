@@ -1,0 +1,75 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacenet.cli.main import main
+from spacenet.model.file import save_model
+from spacenet.model.model import Model
+from tests.model.support import blobs, model
+
+X, Y = blobs([0, 1, 2, 3], per_class=10)
+
+
+@pytest.fixture(scope="module")
+def learned() -> Model:
+    return model([0, 1], [2, 3])
+
+
+@pytest.fixture
+def file(tmp_path: Path, learned: Model) -> Path:
+    save_model(tmp_path / "m.safetensors", learned)
+    np.savez(tmp_path / "data.npz", x=X, y=Y)
+    return tmp_path / "m.safetensors"
+
+
+def test_tables(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(file), str(file.with_name("data.npz"))]) == 0
+    out = capsys.readouterr().out
+    for words in ("Accuracy on each task", "Old against new", "Precision and recall", "Calibration", "of 40 samples"):
+        assert words in out
+
+
+def test_json_and_a_page(file: Path, learned: Model, capsys: pytest.CaptureFixture[str]) -> None:
+    page = file.with_name("page.html")
+    assert main(["evaluate", str(file), str(file.with_name("data.npz")), "--json", "--out", str(page)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["accuracy"] == pytest.approx(100 * np.mean(np.array(learned.predict(X)) == Y))
+    assert "<h1>m.safetensors on data.npz</h1>" in page.read_text(encoding="utf-8")
+
+
+def test_a_table_with_a_column_of_labels(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [",".join([*map(str, x), f"{y}"]) for x, y in zip(X, Y, strict=True)]
+    table = file.with_name("data.csv")
+    table.write_text("\n".join([",".join([*"abcdefgh", "kind"]), *rows]))
+    assert main(["evaluate", str(file), str(table), str(table), "--label", "kind", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["samples"], found["unknown"]) == (80, {})
+    assert main(["evaluate", str(file), str(table)]) == 2
+    assert "label" in capsys.readouterr().err
+
+
+def test_unknown_labels_are_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(file.with_name("more.npz"), x=X, y=Y + 2)
+    assert main(["evaluate", str(file), str(file.with_name("more.npz"))]) == 0
+    assert "20 samples with unknown labels left out: 4 (10), 5 (10)." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["{model}"], "give labeled data"),
+        (["{model}", "nowhere.npz"], "nowhere.npz"),
+        (["{model}", "{data}", "--out", "{data}"], "it would be lost"),
+        (["{model}", "{data}", "--out", "nowhere/page.html"], "not a folder that can be written to"),
+    ],
+)
+def test_bad_input_is_explained(
+    file: Path, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = file.with_name("data.npz")
+    before = data.read_bytes()
+    assert main(["evaluate", *(text.format(model=file, data=data) for text in arguments)]) == 2
+    assert words in capsys.readouterr().err
+    assert data.read_bytes() == before
