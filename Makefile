@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint types tests format bench results api clean
+.PHONY: help setup run test lint types tests format bench results docs clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -48,9 +48,9 @@ bench: setup ## Measure speed and memory on this machine (about four minutes, wa
 results: setup ## Make docs/results.md from the figures in benchmarks/results
 	$(BIN)/python -m benchmarks.results page
 
-api: setup ## Make the API reference in build/api from the docstrings
-	$(BIN)/pdoc spacenet '!spacenet.cli' '!spacenet.cli.main' --docformat numpy --output-directory build/api
-	@echo "open build/api/index.html"
+docs: setup ## Make the documentation in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info

@@ -37,8 +37,14 @@ INTRODUCTION = """\
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
 percent, measured on the test set in the end; mean ± standard deviation over the seeds. "Task-IL" is the
 task-incremental accuracy of the same runs: only the classes of a sample's own task compete. Settings are the presets
-(docs/settings.md) unless the command says otherwise; they were chosen on held-out training data. This page is made by
-`make results` from the figures in `benchmarks/results/`, seed by seed.
+([settings](settings.md)) unless the command says otherwise; they were chosen on held-out training data. This page is
+made by `make results` from the figures in `benchmarks/results/`, seed by seed.
+
+The paper's accuracies are reached. WRN-28-10 forgets 3.7 points more than the paper's: its accuracy is higher in the
+end, and was higher still when each task was learned. The paper's claim about adaptive training is confirmed only in
+part. There, moving the connections gains 14 and 8 points over leaving them where they are. Here it gains 3.8 on Split
+MNIST, 0.1 on Split Fashion-MNIST and 1.8 on iCIFAR-100, and with the paper's own hyper-parameters 5.8 and −2.0 on the
+first two: our static network is much better than theirs, our adaptive one a little.
 """
 
 Figures = dict[str, Any]

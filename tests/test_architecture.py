@@ -91,31 +91,34 @@ def test_modules_of_a_package_do_not_import_each_other_in_a_circle() -> None:
         visit(name, ())
 
 
-def loaded_by(*arguments: str) -> set[str]:
-    """The heavy modules that a command loads."""
+def loaded_by(*commands: list[str]) -> list[set[str]]:
+    """The heavy modules that are loaded after each of the commands, which run in one process."""
     code = (
-        "import json, sys; from spacenet.cli.main import main; code = main(sys.argv[1:]); "
-        f"loaded = [name for name in {HEAVY!r} if name in sys.modules]; "
-        "print(json.dumps([code, loaded, 'torch' in sys.modules]), file=sys.stderr)"
+        "import json, sys; from spacenet.cli.main import main\n"
+        "for arguments in json.loads(sys.argv[1]):\n"
+        "    code = main(arguments)\n"
+        f"    loaded = [name for name in {('torch', *HEAVY)!r} if name in sys.modules]\n"
+        "    print(json.dumps([code, loaded]), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
-    exit_code, heavy, torch = json.loads(done.stderr.splitlines()[-1])
-    assert exit_code == 0, done.stderr
-    return {*heavy, *(["torch"] if torch else [])}
+    command = [sys.executable, "-c", code, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("[")]
+    assert [code for code, _ in found] == [0] * len(commands), done.stderr
+    return [set(heavy) for _, heavy in found]
 
 
 def test_the_overview_and_the_list_of_data_sets_need_no_torch(tmp_path: Path) -> None:
-    assert loaded_by("--help") == set()
-    assert loaded_by("data", "list", "--data-dir", str(tmp_path)) == set()
+    assert loaded_by(["--help"], ["data", "list", "--data-dir", str(tmp_path)]) == [set(), set()]
 
 
-@pytest.mark.parametrize("method", ["spacenet", "spacenet-density"])
-def test_a_run_and_the_commands_on_its_model_load_what_they_need(tmp_path: Path, method: str) -> None:
-    out = tmp_path / "run"
-    short = ("--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--no-report")
-    assert loaded_by("run", "split-digits", "--method", method, *short, "--out", str(out)) == {"torch"}
-    if method == "spacenet":
-        model = str(out / "model.safetensors")
-        assert loaded_by("inspect", model) == {"torch"}
-        np.savez(tmp_path / "data.npz", x=np.zeros((3, 8, 8)), y=np.arange(3))
-        assert loaded_by("evaluate", model, str(tmp_path / "data.npz"), "--quiet") == {"torch"}
+def test_a_run_and_the_commands_on_its_model_load_what_they_need(tmp_path: Path) -> None:
+    short = ["--epochs", "1", "--tasks", "0,1/2,3", "--quiet", "--no-report"]
+    np.savez(tmp_path / "data.npz", x=np.zeros((3, 8, 8)), y=np.arange(3))
+    model = str(tmp_path / "run" / "model.safetensors")
+    commands = [
+        ["run", "split-digits", *short, "--out", str(tmp_path / "run")],
+        ["inspect", model],
+        ["evaluate", model, str(tmp_path / "data.npz"), "--quiet"],
+        ["run", "split-digits", "--method", "spacenet-density", *short, "--out", str(tmp_path / "density")],
+    ]
+    assert loaded_by(*commands) == [{"torch"}] * 4

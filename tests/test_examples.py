@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,26 @@ from PIL import Image
 
 import spacenet
 from spacenet.data.fetch import DATA_VARIABLE
+from tests.warm import start
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def run(name: str, *arguments: str) -> str:
+    """What an example prints."""
+    process = start(["python", str(EXAMPLES / name), *arguments], stdout=subprocess.PIPE, text=True)
+    out, _ = process.communicate(timeout=100)
+    assert process.returncode == 0
+    return str(out)
 
 
 @pytest.mark.skipif(not os.environ.get(DATA_VARIABLE), reason="needs Fashion-MNIST in SPACENET_DATA")
 def test_clothes(tmp_path: Path) -> None:
     model = tmp_path / "clothes.safetensors"
-    command = [sys.executable, str(EXAMPLES / "clothes.py"), "--samples", "200", "--model", str(model)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-    assert done.stdout.count("Right answers") == 4
+    out = run("clothes.py", "--samples", "60", "--model", str(model))
+    assert out.count("Right answers") == 4
     assert len(spacenet.load(model).classes_) == 10
-    assert float(done.stdout.rsplit("together ", 1)[1].split(" %")[0]) > 35
+    assert float(out.rsplit("together ", 1)[1].split(" %")[0]) > 35
 
 
 def test_own_data(tmp_path: Path) -> None:
@@ -44,17 +51,15 @@ def test_own_data(tmp_path: Path) -> None:
         "naive",
         "spacenet-density",
     ]
-    command = [sys.executable, str(EXAMPLES / "own_data.py"), str(tmp_path / "photos"), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-    assert "3 tasks, 3 classes, 24 training and 6 test samples of shape 3×8×8" in done.stdout
-    assert "spacenet-density" in done.stdout
+    out = run("own_data.py", str(tmp_path / "photos"), *options)
+    assert "3 tasks, 3 classes, 24 training and 6 test samples of shape 3×8×8" in out
+    assert "spacenet-density" in out
     assert "<html" in page.read_text(encoding="utf-8")
 
 
 def test_signals() -> None:
     pytest.importorskip("sktime", reason="needs its data")
-    command = [sys.executable, str(EXAMPLES / "signals.py"), "--seeds", "1", "--methods", "spacenet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-    assert "3 tasks, 9 classes, 270 training and 370 test samples of shape 12×29" in done.stdout
-    row = next(line for line in done.stdout.splitlines() if line.split()[:2] == ["spacenet", "Architectural"])
+    out = run("signals.py", "--seeds", "1", "--methods", "spacenet")
+    assert "3 tasks, 9 classes, 270 training and 370 test samples of shape 12×29" in out
+    row = next(line for line in out.splitlines() if line.split()[:2] == ["spacenet", "Architectural"])
     assert float(row.split()[2]) > 60

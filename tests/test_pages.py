@@ -2,13 +2,12 @@
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.campaigns.pages import ROOT, run_page
+from tests.campaigns.pages import PAGES, ROOT, blocks_of, run_page
+from tests.warm import run_script
 
 pytestmark = [pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell"), pytest.mark.timeout(300)]
 
@@ -33,46 +32,64 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     }
 
 
-def test_the_tutorial_runs_as_written(tmp_path: Path) -> None:
-    out = run_page("docs/tutorial.md", tmp_path, quick=True)
+def test_the_researchers_tutorial_runs_as_written(tmp_path: Path) -> None:
+    out = run_page("docs/tutorial-researcher.md", tmp_path, quick=True)
     assert "\nthe same\n" in out
-    assert "spacenet on words, seed 0" in out
+    assert "\\toprule" in out
     assert (tmp_path / "runs" / "search" / "best.toml").is_file()
+
+
+def test_the_engineers_tutorial_runs_as_written(tmp_path: Path) -> None:
+    out = run_page("docs/tutorial-engineer.md", tmp_path, quick=True)
+    assert "Task 2 learned" in out
+    assert float(re.findall(r"accuracy +(\d+\.\d+) % +of 178 samples", out)[0]) > 85
+    assert re.search(r"\['barolo' 'grignolino' 'barbera'\] \['barolo' ", out)
+    assert re.search(r"photos/sky/0.png +sky ", out)
+    assert (tmp_path / "evaluation.html").is_file()
+
+
+def test_the_page_on_data_runs_as_written(tmp_path: Path) -> None:
+    out = run_page("docs/own-data.md", tmp_path, quick=True)
     assert re.search(r"^0 +[a-z]+ +\d+\.\d+ %$", out, re.MULTILINE)
-    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"first", "again", "methods", "words", "search"}
-    assert "Stream('custom': 3 tasks, 10 classes, 1,257 training and 540 test samples of shape 8×8)" in out
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"words", "search"}
+    assert re.search(r"Stream\('\w+': 3 tasks, 10 classes, 1,257 training and 540 test samples of shape 8×8\)", out)
+
+
+def test_the_page_on_reports_runs_as_written(tmp_path: Path) -> None:
+    out = run_page("docs/reports.md", tmp_path, quick=True)
+    assert out.count("\\toprule") >= 3
+    assert {path.suffix for path in (tmp_path / "figures").iterdir()} == {".pdf"}
+    assert {path.suffix for path in (tmp_path / "tables").iterdir()} == {".tex", ".csv"}
 
 
 def test_the_readme_runs_as_written(tmp_path: Path) -> None:
     out = run_page("README.md", tmp_path, quick=True)
-    assert "spacenet on split-digits, seed 0" in out
     assert "| joint | Bound | " in out
     assert "[0 1 2 3 4 5 6 7 8 9]" in out
-    assert {path.name for path in tmp_path.iterdir()} == {"photos", "report.html", "model.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors"}
 
 
-def test_the_terminal_output_in_the_readme_is_that_of_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["docs/api.md", "docs/own-net.md", "docs/tutorial-method.md"])
+def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
+    run_page(page, tmp_path, quick=True)
+
+
+def test_every_page_with_blocks_is_run() -> None:
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))}
+    assert {page for page in pages if blocks_of(page)} == {*PAGES, "docs/own-method.md"}
+
+
+def test_the_terminal_output_on_the_first_page_is_that_of_the_command(tmp_path: Path) -> None:
     """Apart from the times."""
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     example = re.search(r"\$ spacenet (.*)\n((?:.*\n)*?)```", page)
     assert example is not None
-    done = subprocess.run(
-        [sys.executable, "-m", "spacenet", *example[1].split()],
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    printed = f"{done.stderr}\n{done.stdout}"
+    code, out, err = run_script(f"spacenet {example[1]}", tmp_path, timeout=60, columns=120)
+    assert code == 0, err
+    printed = f"{err}\n{out}"
     lines = {_without_times(line) for line in printed.splitlines()}
     assert [line for line in example[2].splitlines() if _without_times(line) not in lines] == []
 
 
 def _without_times(line: str) -> str:
     return re.sub(r" +\d+\.\d s", " T", line).rstrip()
-
-
-@pytest.mark.parametrize("page", ["docs/api.md", "docs/own-net.md"])
-def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
-    run_page(page, tmp_path, quick=True)

@@ -10,12 +10,13 @@ from rich.console import Console
 from benchmarks.compare import COMPACT, DENSE, LITERAL, WHOLE, compare_runs
 from benchmarks.phases import PHASES
 from benchmarks.speed import Options, measure
+from benchmarks.width import memory_of
 from benchmarks.workload import with_model, workload
 from spacenet.registry import METHODS
 
 
 def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.width.PROCESSES", 1)
+    monkeypatch.setattr("benchmarks.width._in_new_processes", memory_of)  # test_prediction.py starts some
     console = Console(file=io.StringIO(), width=120)
     figures = measure(Options(tiny=True, runs=1, seconds_per_cell=0.02), console)
     json.dumps(figures)

@@ -3,20 +3,29 @@
 python -m tests.campaigns.pages
 """
 
-import os
 import re
 import socket
-import subprocess
 import sys
 import time
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from PIL import Image
+from tests.warm import run_script
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/tutorial.md", "docs/api.md", "docs/own-net.md", "docs/deploy.md")
+PAGES = (
+    "README.md",
+    "docs/tutorial-researcher.md",
+    "docs/tutorial-engineer.md",
+    "docs/tutorial-method.md",
+    "docs/own-data.md",
+    "docs/own-net.md",
+    "docs/deploy.md",
+    "docs/reports.md",
+    "docs/api.md",
+)
+"""All pages with blocks of bash or Python, but docs/own-method.md: tests/methods/test_outside.py takes its method."""
 PORT = "8321"
 QUICK = {
     "seeds=2": "seeds=1",
@@ -24,10 +33,13 @@ QUICK = {
     "trials=3": "trials=1",
     "--trials 3": "--trials 1",
     "--epochs 40": "--epochs 5",
-    "--out runs/methods": "--out runs/methods --no-report",
+    "--out runs/methods\n": "--out runs/methods --no-report\n",
     "--out runs/words": "--out runs/words --no-report",
-    "--methods naive,ewc,spacenet,joint": "--methods naive,joint",
-    '["naive", "ewc", "spacenet", "joint"]': '["naive", "joint"]',
+    "--methods naive,ewc,spacenet,joint": "--methods naive,joint --tasks 0,1/2,3",
+    '["naive", "ewc", "spacenet", "joint"]': '["naive", "joint"], epochs=2',
+    '["naive", Careful, "spacenet", "joint"]': '["naive", Careful]',
+    "spacenet sweep split-digits": "spacenet sweep split-digits --tasks 0,1/2,3",
+    "--figures runs/figures": "--out runs/page.html",
 }
 """What the test suite runs instead, to save time."""
 
@@ -38,10 +50,14 @@ def free_port() -> str:
         return str(taken.getsockname()[1])
 
 
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """The language and the content of each block that can be run."""
+    return re.findall(r"```(bash|python)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
+
+
 def script(page: str, quick: bool) -> str:
     """The blocks as one shell script. Python blocks are handed to Python, those that follow each other together."""
-    blocks = re.findall(r"```(bash|python)\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) > 1
+    blocks = blocks_of(page)
     parts = [(kind, "".join(code for _, code in group)) for kind, group in groupby(blocks, lambda block: block[0])]
     code = "\n".join(f"python - <<'END'\n{code}END\n" if kind == "python" else code for kind, code in parts)
     for long, short in QUICK.items() if quick else ():
@@ -51,21 +67,9 @@ def script(page: str, quick: bool) -> str:
 
 def run_page(page: str, folder: Path, *, quick: bool) -> str:
     """What the page's commands print."""
-    for name in ("bird", "cat") if page == "README.md" else ():
-        (folder / "photos" / name).mkdir(parents=True)
-        for number in range(5):
-            Image.new("L", (20, 16)).save(folder / "photos" / name / f"{number}.png")
-    done = subprocess.run(
-        ["bash", "-c", script(page, quick).replace(PORT, free_port())],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=280 if quick else 900,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+    code, out, err = run_script(script(page, quick).replace(PORT, free_port()), folder, timeout=280 if quick else 900)
+    assert code == 0, err + out
+    return out
 
 
 def main() -> int:

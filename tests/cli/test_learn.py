@@ -1,7 +1,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from spacenet.training.loop import Epoch
 from tests.model.support import blobs, model, new_model
+from tests.warm import start
 
 X, Y = blobs([1, 2, 3])
 
@@ -38,9 +38,8 @@ def test_in_a_fresh_process_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     save_model(tmp_path / "m", learned)
     x, y = blobs([2, 3])
     arguments = ["learn", str(tmp_path / "m"), str(npz(tmp_path, x=x, y=y))]
-    command = [sys.executable, "-m", "spacenet", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "Task 2 learned" in done.stdout
+    out, _ = start(["spacenet", *arguments], stdout=subprocess.PIPE, text=True).communicate()
+    assert "Task 2 learned" in out
     learned.learn(x, y)
     assert (tmp_path / "m").read_bytes() == to_bytes(learned)
     x, y = blobs([4, 1])  # and it goes on from there

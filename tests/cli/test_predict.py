@@ -15,6 +15,7 @@ from spacenet.data import arrays
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
 from tests.model.support import blobs, model, new_model
+from tests.warm import start
 
 X, _ = blobs([0, 1, "two", "three"], per_class=3)
 
@@ -176,8 +177,8 @@ def test_each_chunks_answers_are_passed_on_at_once(file: Path, tmp_path: Path, m
 
 
 def test_answers_come_while_the_input_is_open_and_a_reader_may_leave(file: Path) -> None:
-    command = [sys.executable, "-m", "spacenet", "predict", str(file), "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    command = ["spacenet", "predict", str(file), "-"]
+    with start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None

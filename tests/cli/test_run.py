@@ -15,6 +15,7 @@ from spacenet.cli.main import main
 from spacenet.methods.base import Method
 from tests.cli.support import SMALL, outcome
 from tests.support import clouds_file
+from tests.warm import start
 
 
 @pytest.fixture
@@ -159,8 +160,7 @@ def test_the_package_is_a_command_too() -> None:
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
     arguments = ["run", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
-    command = [sys.executable, "-m", "spacenet", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return start(["spacenet", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _wait_for_state(process: "subprocess.Popen[str]", out: Path) -> None:
@@ -179,8 +179,8 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate()
     assert not (out / "metrics.json").exists()
-    command = [sys.executable, "-m", "spacenet", "run", "--resume", str(out)]
-    interrupted = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    command = ["spacenet", "run", "--resume", str(out)]
+    interrupted = start(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     before = (out / "state.safetensors").stat().st_mtime_ns
     while (out / "state.safetensors").stat().st_mtime_ns == before:
         time.sleep(0.01)
@@ -196,5 +196,5 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
 def test_tensorboard_gets_every_seed(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     arguments = ["run", str(clouds_file(tmp_path)), "--epochs", "1", "--quiet", "--no-report", "--tensorboard"]
-    assert main([*arguments, "--seeds", "2", "--out", str(folder)]) == 0
+    assert main([*arguments, "--seeds", "2", "--hidden", "30", "--out", str(folder)]) == 0
     assert all(list((folder / f"seed-{seed}" / "tensorboard").glob("events*")) for seed in (0, 1))

@@ -20,6 +20,7 @@ from spacenet.model.file import save_model
 from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.store import Store
 from tests.model.support import blobs, model
+from tests.warm import start
 
 
 @pytest.fixture
@@ -33,10 +34,8 @@ def file(tmp_path: Path) -> Path:
 def _server(
     file: Path, *, files: int | None = None, options: Sequence[str] = ()
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = [sys.executable, "-m", "spacenet", "serve", str(file), "--port", "0", "--allow-learn", *options]
-    if files is not None:
-        command = ["bash", "-c", f'ulimit -n {files}; exec "$@"', "bash", *command]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = ["spacenet", "serve", str(file), "--port", "0", "--allow-learn", *options]
+    with start(command, files=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             found = re.search(r"at (http://127\.0\.0\.1:\d+) ", process.stdout.readline())

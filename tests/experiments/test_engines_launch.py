@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from spacenet.config.model import PreprocessingConfig
-from spacenet.config.presets import preset_config
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import MissingExtraError, SettingsError, SpaceFull
@@ -66,11 +65,13 @@ def test_all_processes_end_with_the_same_ledger_bit_for_bit(tmp_path: Path) -> N
         assert of_net[-1] < of_net[0]
 
 
-def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
-    over = {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 10, "devices": 2, "device": "cpu"}}
-    outcome = execute(Job(preset_config("split-digits", "spacenet", over), folder=tmp_path / "run"))
-    assert outcome.error is None
+def test_a_run_on_two_devices_is_a_run_like_any_other_also_when_it_runs_out_of_space(tmp_path: Path) -> None:
+    training = {"epochs": 10, "devices": 2, "device": "cpu"}
+    settings = config(tmp_path, training=training, net={"hidden": [30, 16]})
+    outcome = execute(Job(settings, folder=tmp_path / "run"))
+    assert isinstance(outcome.error, SpaceFull)
     assert outcome.data is not None
+    assert outcome.data.metrics["tasks_learned"] == 2
     assert outcome.data.metrics["hardware"].startswith("2 × CPU")
     assert outcome.data.metrics["acc"] > 60
     assert outcome.data.model is not None
@@ -83,14 +84,6 @@ def test_a_run_on_two_devices_is_a_run_like_any_other(tmp_path: Path) -> None:
         "model.safetensors",
         "run.log",
     ]
-
-
-def test_a_run_on_two_devices_that_runs_out_of_space(tmp_path: Path) -> None:
-    training = {"epochs": 1, "devices": 2, "device": "cpu"}
-    outcome = execute(Job(config(tmp_path, training=training, net={"hidden": [30, 16]})))
-    assert isinstance(outcome.error, SpaceFull)
-    assert outcome.data is not None
-    assert outcome.data.metrics["tasks_learned"] == 2
 
 
 def test_without_fabric_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

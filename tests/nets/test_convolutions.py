@@ -3,6 +3,7 @@
 import importlib
 import resource
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any
@@ -93,10 +94,17 @@ def images(tasks: int = 3, per_class: int = 12) -> Stream:
     return Stream("images", data, labels, preprocessing=PreprocessingConfig(centering=0.0, standardize="all"))
 
 
-def learned(build: Callable[[], Blueprint], settings: dict[str, Any], tasks: int) -> SpaceNet:
-    method = SpaceNet(build(), SpaceNet.Settings(**settings), seed=0)
-    learn(method, images()[:tasks], TRAINING)
-    return method
+_learned: dict[tuple[int, str], SpaceNet] = {}
+
+
+def learned(build: Callable[[], Blueprint], settings: dict[str, Any]) -> SpaceNet:
+    """A method of its own that has learned two tasks; they are learned once."""
+    key = id(build), str(settings)
+    if key not in _learned:
+        method = SpaceNet(build(), SpaceNet.Settings(**settings), seed=0)
+        learn(method, images()[:2], TRAINING)
+        _learned[key] = method
+    return deepcopy(_learned[key])
 
 
 def batch() -> Tensor:
@@ -107,7 +115,7 @@ def batch() -> Tensor:
 def test_the_pack_computes_what_the_whole_dense_network_computes(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
-    ledger = learned(build, settings, 2).ledger
+    ledger = learned(build, settings).ledger
     everything = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
     dense = ledger.blueprint.forward(cut(ledger, everything), batch())
     assert dense.shape == (6, 4)
@@ -122,7 +130,7 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
 ) -> None:
     outputs = []
     for masked_dense in (False, True):
-        method = learned(build, settings, 2)
+        method = learned(build, settings)
         method.settings = SpaceNet.Settings(**settings, masked_dense=masked_dense)
         task = images()[2]
         method.begin_task(task, task.train)
@@ -137,7 +145,7 @@ def test_a_compact_workspace_computes_what_the_whole_one_computes(
 def test_frozen_kernels_and_the_norms_of_reserved_maps_stay_to_the_bit(
     build: Callable[[], Blueprint], settings: dict[str, Any]
 ) -> None:
-    method = learned(build, settings, 2)
+    method = learned(build, settings)
     before = {name: tensor.clone() for name, tensor in method.network_state().items()}
     learn_task(method, images()[2], TRAINING, on_batch=lambda d, t: None, on_epoch=lambda e, o: None)
     assert method.tasks_learned == 3

@@ -1,6 +1,7 @@
 """The layout that a GPU gets, tried on the CPU: the same network, padded and permuted."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -56,9 +57,9 @@ def learn_two_tasks(blueprint: Blueprint, settings: dict[str, Any]) -> Ledger:
 
 @NETS
 def test_every_layout_is_the_same_network(build: Callable[[], Blueprint], settings: dict[str, Any]) -> None:
-    found = []
+    found, ledger = [], learn_two_tasks(build(), settings)
     for layout in LAYOUTS:
-        workspace = open_task(learn_two_tasks(build(), settings), settings, 2, layout)
+        workspace = open_task(deepcopy(ledger), settings, 2, layout)
         workspace.backward(F.cross_entropy(workspace(images(9), {}), torch.arange(16) % 2))
         (own,) = workspace.named_parameters().values()
         assert own.grad is not None
