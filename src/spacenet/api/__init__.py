@@ -2,6 +2,7 @@
 
 from spacenet.api.functions import BEST, VALIDATION, compare, resume, run, sweep, tensorboard_callbacks
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
+from spacenet.api.settings import method_names
 from spacenet.experiments.comparison import REFERENCE, seed_folders
 from spacenet.experiments.run import CONFIG
 from spacenet.experiments.sweep import Trial
@@ -17,6 +18,7 @@ __all__ = [
     "SweepResult",
     "Trial",
     "compare",
+    "method_names",
     "resume",
     "run",
     "seed_folders",

@@ -1,13 +1,13 @@
 """From what a user passes to a configuration: a stream, a method, a network, settings by their own names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from spacenet.config.model import merge, settings_of, sort_into_sections
+from spacenet.config.model import merge, nest_settings, settings_of, sort_into_sections, unknown_setting
 from spacenet.config.presets import preset_config, preset_names
-from spacenet.config.run import RunConfig, check_sections, read_toml
+from spacenet.config.run import RunConfig, check_sections, check_settings, read_toml
 from spacenet.config.settings import to_plain
 from spacenet.config.stream import StreamConfig
 from spacenet.data.stream import Stream
@@ -15,20 +15,28 @@ from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import Net, net_name
-from spacenet.registry import METHODS, unknown
+from spacenet.registry import METHODS
 
+ALL = "all"
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
 STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name != "name"]
+ARGUMENTS = ("method", "methods", "seed", "seeds", "net", "preset", "config", "out", "progress", "workers", "trials")
+"""Arguments of `run`, `compare` and `sweep` besides settings, for a name that is mistyped."""
 
 
-def read_settings(config: Settings) -> dict[str, Any]:
-    """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run."""
+def read_settings(config: Settings, method: str | type[Method] | None = None) -> dict[str, Any]:
+    """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run.
+
+    `method` is the one that [method] belongs to where they do not name one.
+    """
     if isinstance(config, RunConfig):
         return config.to_plain()
+    name = None if method is None else method_name(method)
     if isinstance(config, (str, Path)):
-        return read_toml(Path(config))
+        return read_toml(Path(config), name)
     values = dict(config or {})
     check_sections(values)
+    check_settings(values, name)
     return values
 
 
@@ -39,6 +47,17 @@ def method_name(method: str | type[Method]) -> str:
     if METHODS.get(method.name) is not method:
         register_method(method)
     return method.name
+
+
+def method_names(methods: str | Iterable[str | type[Method]]) -> list[str]:
+    """The names of several methods: given one by one, in a text with commas, or as "all"."""
+    if methods == ALL:
+        return list(METHODS)
+    given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
+    names = [method_name(method) for method in given]
+    if not names:
+        raise SettingsError("no method is named", setting="methods")
+    return names
 
 
 def build_config(
@@ -52,7 +71,7 @@ def build_config(
     settings: Mapping[str, Any],
 ) -> RunConfig:
     """The configuration of a run: the preset, over it `config`, over it what is given by name."""
-    layers = read_settings(config)
+    layers = read_settings(config, method)
     name = method_name(method or layers.get("method", {}).get("name", "spacenet"))
     over = settings_layers(stream, name, settings)
     if isinstance(stream, Stream):
@@ -84,20 +103,35 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
     rest = {name: value for name, value in settings.items() if name not in of_stream}
     if not isinstance(of_stream.get("tasks", ""), str | None):
         of_stream["tasks"] = format_tasks(of_stream["tasks"])
+    check_names(rest, [method])
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}
+
+
+def check_names(settings: Iterable[str], methods: Sequence[str]) -> None:
+    """Raise `SettingsError` for a name that is no setting of any of these methods."""
+    known = dict.fromkeys([*(name for method in methods for name in settings_of(method)), *STREAM_SETTINGS])
+    for name in settings:
+        if name not in known:
+            raise unknown_setting(name, methods, [*known, *ARGUMENTS])
 
 
 def layers_by_method(
     stream: Stream | str, methods: list[str], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Settings given by name, for each method those that it has. One that none of them has is an error."""
+    check_names(settings, methods)
     known = {method: [*settings_of(method), *STREAM_SETTINGS] for method in methods}
-    every = dict.fromkeys(name for names in known.values() for name in names)
-    for name in settings:
-        if name not in every:
-            raise unknown(f"setting of {', '.join(known)}", name, every)
     return {
         method: settings_layers(stream, method, {name: settings[name] for name in settings if name in names})
         for method, names in known.items()
     }
+
+
+def nest_method_settings(methods: Sequence[str], given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Settings of single methods, each given by its own name, as nested mappings."""
+    for name in given:
+        if name not in methods:
+            METHODS[name]  # raises if there is none of this name
+            raise SettingsError(f"{name} is not among the methods compared: {', '.join(methods)}")
+    return {name: to_plain(nest_settings(name, own)) for name, own in given.items()}

@@ -9,9 +9,10 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet.cli.forms import MARKERS, form_type
+from spacenet.cli.mistakes import explain_mistakes
 from spacenet.cli.output import print_tables
 from spacenet.data.datasets import get_dataset, list_datasets
-from spacenet.registry import DATASETS
+from spacenet.registry import DATASETS, unknown
 from spacenet.report.tables import datasets_table
 
 
@@ -34,7 +35,12 @@ class Fetch:
 
 def data(arguments: list[str]) -> int:
     commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
-    command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise unknown("data command", arguments[0], commands)
+    with explain_mistakes(arguments, "data", *commands.values()):
+        command: Any = tyro.extras.subcommand_cli_from_dict(
+            commands, prog="spacenet data", args=arguments, config=MARKERS
+        )
     if isinstance(command, commands["fetch"]):
         fetched = get_dataset(command.name).fetch(command.data_dir)
         new = f"in {fetched.folder} (from {fetched.where})"

@@ -58,7 +58,7 @@ def peek(arguments: Sequence[str]) -> dict[str, Any]:
     for option in ("config", "method", "net", "npz", "preset"):
         parser.add_argument(f"--{option}", nargs="?")
     given, _ = parser.parse_known_args(arguments)
-    config = read_toml(Path(given.config)) if given.config else {}
+    config = read_toml(Path(given.config), given.method) if given.config else {}
     stream = stream_first(arguments)[0] or config.get("stream", {}).get("name", "split-digits")
     return {
         "stream": CUSTOM if given.npz else stream,

@@ -9,6 +9,7 @@ from spacenet.report.plots.capacity import capacity_plot
 from spacenet.report.plots.class_memory import class_memory_plot
 from spacenet.report.plots.compaction import compaction_plot
 from spacenet.report.plots.connections import connections_plot, rewiring_plot
+from spacenet.report.plots.curves import curves_plot
 from spacenet.report.plots.inputs import inputs_plot
 from spacenet.report.plots.methods import acc_plot, parameters_plot, trade_off_plot
 from spacenet.report.plots.plot import Plot
@@ -42,6 +43,7 @@ def comparison_plots(data: ComparisonData) -> list[Plot]:
         return []
     return _existing(
         acc_plot(data),
+        curves_plot(data),
         trade_off_plot(data, "memory"),
         by_task_plot(data),
         parameters_plot(data),

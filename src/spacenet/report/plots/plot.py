@@ -1,4 +1,4 @@
-"""What a plot is, how all of them look, and how they become SVG and PNG.
+"""What a plot is, how all of them look, and how they become SVG, PNG and PDF.
 
 Colors of text, lines and background are placeholders that a page replaces by its own, so that plots follow its light
 and dark form. Colors with a meaning differ with any kind of color vision.
@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from spacenet.report.table import Table
 from spacenet.utils.extras import require_extra
-from spacenet.utils.files import save_bytes, save_text
+from spacenet.utils.files import save_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -27,11 +27,13 @@ CSS_VARIABLES = {INK: "--ink", MUTED: "--muted", LINE: "--line", GROUND: "--grou
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8c6bb1", "#a6a11c")
 """Okabe and Ito's colors, without the pale yellow and with two more: one for each of up to eight tasks or methods."""
 COLORMAP = "cividis"  # for amounts: brighter is more, with any color vision
+FigureFormat = Literal["svg", "png", "pdf"]
 WIDTH = 7.2  # inches of a plot over the page's whole width; its text is then as large as the page's
 DPI = 200
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: it is small, can be searched, and follows the page's font
     "svg.hashsalt": "spacenet",  # the same plot gives the same file
+    "pdf.fonttype": 42,  # TrueType, which journals ask for
     "font.family": "sans-serif",
     "font.size": 9,
     "text.parse_math": False,  # a class may be named $x_{$
@@ -79,11 +81,19 @@ class Plot:
         """The content of a PNG file, on a transparent background."""
         return self._render(format="png", dpi=DPI)
 
-    def save(self, folder: Path) -> list[Path]:
-        """Write it as SVG and PNG, for a paper."""
-        save_text(folder / f"{self.name}.svg", self.svg())
-        save_bytes(folder / f"{self.name}.png", self.png())
-        return [folder / f"{self.name}.svg", folder / f"{self.name}.png"]
+    def pdf(self) -> bytes:
+        """The content of a PDF file, with its fonts embedded. The same plot gives the same file."""
+        return self._render(format="pdf", metadata={"CreationDate": None, "Creator": None, "Producer": None})
+
+    def save(self, folder: Path, formats: Sequence[FigureFormat] = ("svg", "png")) -> list[Path]:
+        """Write it as a file of each format, for a paper."""
+        written = []
+        for each in formats:
+            content: bytes | str = getattr(self, each)()
+            path = folder / f"{self.name}.{each}"
+            save_bytes(path, content.encode() if isinstance(content, str) else content)
+            written.append(path)
+        return written
 
     def _render(self, **options: Any) -> bytes:
         file = io.BytesIO()
