@@ -13,7 +13,7 @@ from typing import Any
 
 from spacenet.errors import SettingsError
 
-MANY_CHOICES = 30
+MANY_CHOICES = 12
 """Names beyond which a message lists them only if none of them is near."""
 
 

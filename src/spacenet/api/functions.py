@@ -86,6 +86,7 @@ def run(
         Settings from a TOML file, or in its form, laid over the preset.
     out : path, optional
         Keep the results in this folder. If it holds the same run, unfinished, it is resumed; finished, it is returned.
+        Seeds that are finished there are returned with the others, so that more `seeds` can be added later.
     callbacks : sequence of Callback, or a function of a job that returns one
         Called while the run goes on (only in this process: with `seeds`, together with ``workers=1``).
     progress : bool
@@ -126,7 +127,7 @@ def run(
     first = base.model.seed
     jobs = [
         Job(base.with_seed(each), data, folder / f"seed-{each}" if folder else None)
-        for each in range(first, first + seeds)
+        for each in sorted({*range(first, first + seeds), *finished_seeds(folder)})
     ]
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     return run_seeds(jobs, where, folder, callbacks, progress)

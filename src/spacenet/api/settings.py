@@ -15,7 +15,7 @@ from spacenet.data.task import format_tasks
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import Net, net_name
-from spacenet.registry import METHODS
+from spacenet.registry import METHODS, unknown
 
 ALL = "all"
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
@@ -128,10 +128,16 @@ def layers_by_method(
     }
 
 
+def check_compared(method: str, methods: Sequence[str]) -> None:
+    """Raise `SettingsError` unless the method is among these."""
+    if method not in METHODS:
+        raise unknown("method", method, methods)
+    if method not in methods:
+        raise SettingsError(f"{method} is not among the methods compared: {', '.join(methods)}")
+
+
 def nest_method_settings(methods: Sequence[str], given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Settings of single methods, each given by its own name, as nested mappings."""
     for name in given:
-        if name not in methods:
-            METHODS[name]  # raises if there is none of this name
-            raise SettingsError(f"{name} is not among the methods compared: {', '.join(methods)}")
+        check_compared(name, methods)
     return {name: to_plain(nest_settings(name, own)) for name, own in given.items()}

@@ -4,10 +4,10 @@ import tomllib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from spacenet.api.settings import check_compared
 from spacenet.config.model import SECTIONS, settings_of, settings_type, unknown_setting
 from spacenet.config.settings import check_value, field_types, fits
 from spacenet.errors import SettingsError
-from spacenet.registry import METHODS, unknown
 
 WORDS = {"True": True, "False": False}
 
@@ -22,8 +22,8 @@ def parse_assignments(texts: Iterable[str], methods: Sequence[str]) -> tuple[dic
         if not equals or not name:
             raise SettingsError(f"{text!r} is not NAME=VALUE or METHOD.NAME=VALUE", setting="set")
         try:
-            if method and method not in methods:
-                raise unknown("method", method, methods if method in METHODS else METHODS)
+            if method:
+                check_compared(method, methods)
             hint = _find_type(name, [method] if method else methods)
             into = own.setdefault(method, {}) if method else common
             into[name] = _read(name, hint, value.strip())

@@ -2,9 +2,12 @@
 
 import dataclasses
 import re
+import typing
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import tyro
 
 from spacenet.config.model import methods_with
 from spacenet.errors import SettingsError
@@ -36,18 +39,22 @@ def explain_mistakes(arguments: Sequence[str], command: str, *forms: type) -> It
 
 def _unknown_flag(arguments: Sequence[str], command: str, forms: Sequence[type]) -> SettingsError | None:
     """The error for the first option that does not exist. Other mistakes may only follow from it."""
-    known = [flag for form in forms for flag in _flags(form)]
+    fields = [field for form in forms for field in _fields(form)]
+    places = {_flag(field): field for field in fields if _is_positional(field)}
+    known = ["--help", "-h", *(flag for field in fields if not _is_positional(field) for flag in _flags(field))]
     for argument in arguments:
         found = FLAG.match(argument)
         flag = found[0].replace("_", "-") if found else "--help"
-        if flag not in known:
-            return _meant_setting(flag, command) or _unknown_option(flag, known)
+        if flag in known:
+            continue
+        if (setting := _meant_setting(flag, command)) is not None:
+            return setting
+        near = nearest(flag, [*known, *places])
+        if near in places:
+            return SettingsError(f"unknown option {flag}; {near.lstrip('-').upper()} is given without an option.")
+        hint = f", did you mean {near}?" if near else "."
+        return SettingsError(f"unknown option {flag}{hint}")
     return None
-
-
-def _unknown_option(flag: str, known: Sequence[str]) -> SettingsError:
-    near = nearest(flag, known)
-    return SettingsError(f"unknown option {flag}{f', did you mean {near}?' if near else '.'}")
 
 
 def _meant_setting(flag: str, command: str) -> SettingsError | None:
@@ -62,17 +69,24 @@ def _meant_setting(flag: str, command: str) -> SettingsError | None:
     return SettingsError(f"unknown option {flag}; to change this setting of the methods, {remedy}.")
 
 
-def _flags(form: Any) -> list[str]:
-    """All options of a form, those of the forms in it included."""
-    found = ["--help", "-h"]
-    for field in dataclasses.fields(form):
-        kind = field.type
-        if dataclasses.is_dataclass(kind):
-            found += _flags(kind)
-        else:
-            flag = field.name.replace("_", "-")
-            found += [f"--{flag}", f"--no-{flag}"] if field.default is True else [f"--{flag}"]
-    return found
+def _fields(form: Any) -> list[dataclasses.Field[Any]]:
+    """The fields of a form, those of the forms in it included."""
+    groups = [
+        _fields(each.type) if dataclasses.is_dataclass(each.type) else [each] for each in dataclasses.fields(form)
+    ]
+    return [field for group in groups for field in group]
+
+
+def _is_positional(field: dataclasses.Field[Any]) -> bool:
+    return tyro.conf.Positional in typing.get_args(field.type)
+
+
+def _flag(field: dataclasses.Field[Any]) -> str:
+    return f"--{field.name.replace('_', '-')}"
+
+
+def _flags(field: dataclasses.Field[Any]) -> list[str]:
+    return [_flag(field), f"--no-{_flag(field)[2:]}"] if field.default is True else [_flag(field)]
 
 
 def _explain(event: Any) -> SettingsError | None:

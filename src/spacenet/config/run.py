@@ -8,7 +8,7 @@ from typing import Any
 
 import tomli_w
 
-from spacenet.config.model import SECTIONS, ModelConfig, nest_settings, settings_type
+from spacenet.config.model import SECTIONS, ModelConfig, nest_settings, settings_type, unknown_setting
 from spacenet.config.settings import Settings, check_section, check_value, field_types, from_plain, to_plain
 from spacenet.config.stream import StreamConfig
 from spacenet.errors import SettingsError
@@ -89,15 +89,17 @@ def check_settings(values: Mapping[str, Any], method: str | None = None, prefix:
         elif section != "method":
             raise unknown("section", section, [*kinds, "method", METHODS_SECTION, "seed"])
         elif (name := held.get("name", method)) is not None:
-            _check_section(label, settings_type(name), {key: value for key, value in held.items() if key != "name"})
+            own = {key: value for key, value in held.items() if key != "name"}
+            _check_section(label, settings_type(name), own, name)
 
 
-def _check_section(label: str, kind: type[Settings], values: Any) -> None:
+def _check_section(label: str, kind: type[Settings], values: Any, method: str | None = None) -> None:
     check_section(label, values)
     known = field_types(kind)
     for name, value in values.items():
         if name not in known:
-            raise SettingsError(f"{label}: {unknown('setting', name, known)}")
+            other = unknown("setting", name, known) if method is None else unknown_setting(name, [method], known)
+            raise SettingsError(f"{label}: {other}")
         try:
             check_value(name, known[name], value)
         except SettingsError as error:

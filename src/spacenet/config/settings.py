@@ -205,7 +205,7 @@ def fits(hint: Any, value: Any) -> bool:
         return isinstance(value, (int, float) if hint is float else int) and not isinstance(value, bool)
     if hint is Path:
         return isinstance(value, (str, Path))
-    return not isinstance(hint, type) or isinstance(value, hint)
+    return hint is Any or not isinstance(hint, type) or isinstance(value, hint)
 
 
 def describe_type(hint: Any) -> str:

@@ -29,12 +29,12 @@ class MetricName:
 
 METRIC_NAMES: dict[str, MetricName] = {
     "acc": MetricName("ACC %", "mean accuracy over all tasks after the last one"),
-    "aia": MetricName("AIA %", "average incremental accuracy: the mean of ACC after each task, over the tasks so far"),
+    "aia": MetricName("AIA %", "average incremental accuracy, the mean of ACC after each task, over the tasks so far"),
     "bwt": MetricName("BWT", "mean change of earlier tasks since they were learned", signed=True),
     "forgetting": MetricName("forgetting", "mean drop of earlier tasks from their best accuracy"),
     "fwt": MetricName("forward transfer", "accuracy on tasks before they are learned", signed=True),
     "task_il_acc": MetricName(
-        "task-IL ACC %", "task-incremental accuracy: only the classes of a sample's own task compete"
+        "task-IL ACC %", "task-incremental accuracy, where only the classes of a sample's own task compete"
     ),
 }
 """By their names in metrics.json, in `RunResult` and in the rows of a comparison."""
