@@ -101,7 +101,8 @@ def differing_settings(old: object, new: object, name: str = "") -> dict[str, tu
 
 def other_settings(fact: str, found: Mapping[str, tuple[object, object]]) -> RunError:
     """The error for a folder that holds something else: the first settings that differ, with both values."""
-    texts = [f"{name} is {_text(old)} there, {_text(new)} here" for name, (old, new) in found.items()]
+    names_first = sorted(found, key=lambda name: not name.endswith("name"))
+    texts = [f"{name} is {_text(found[name][0])} there, {_text(found[name][1])} here" for name in names_first]
     more = f"; and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
     return RunError(
         f"{fact}: {'; '.join(texts[:MOST_SHOWN])}{more}.",

@@ -99,8 +99,8 @@ def test_many_methods_become_a_heat_map(count: int, tasks: int, bars: bool) -> N
     comparison = ComparisonData("mine", "test set", {each["method"]: [run_data(each)] for each in runs}, rows)
     assert last_accuracies(comparison).over_seeds is None
     plots = comparison_plots(comparison)
-    assert len(plots) == 5
-    assert plots[2].text.startswith("Bar chart" if bars else "Heat map")
+    assert len(plots) == 6
+    assert plots[3].text.startswith("Bar chart" if bars else "Heat map")
     for plot in plots:
         assert len(plot.svg()) < 150_000
 

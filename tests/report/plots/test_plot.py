@@ -41,6 +41,10 @@ def test_files_are_the_same_every_time(tmp_path: Path) -> None:
     assert plot().svg() == (tmp_path / "a-line.svg").read_text()
     assert INK in plot().svg()
     assert (tmp_path / "a-line.png").read_bytes().startswith(b"\x89PNG")
+    (pdf,) = plot().save(tmp_path, ["pdf"])
+    assert pdf.name == "a-line.pdf"
+    assert pdf.read_bytes() == plot().pdf()
+    assert pdf.read_bytes().startswith(b"%PDF")
 
 
 def test_there_are_colors_for_any_number() -> None:

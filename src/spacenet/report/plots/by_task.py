@@ -104,11 +104,7 @@ def _draw_cells(data: LastAccuracies, names: Sequence[str]) -> Figure:
     texts = drawing.cell_texts(data.means, stds=std) if numbered else None
     drawing.draw_cells(axes, data.means, texts, "accuracy in %", beside)
     average = data.means.mean(1, keepdims=True)
-    stds = (
-        np.array([[np.nan if each.std is None else each.std] for each in data.averages])
-        if data.over_seeds is not None
-        else None
-    )
+    stds = data.average_stds[:, None] if data.over_seeds is not None else None
     drawing.draw_cells(beside, average, drawing.cell_texts(average, stds=stds))
     drawing.name_ticks(axes.xaxis, names)
     drawing.name_ticks(axes.yaxis, data.methods)
