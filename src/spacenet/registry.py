@@ -51,7 +51,7 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
         or alike(0.8)
         or first(lambda letters, choice: letters.startswith(wrong))
         or first(lambda letters, choice: wrong in letters)
-        or alike(0.5)
+        or alike(0.6)
     )
 
 

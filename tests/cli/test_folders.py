@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 from spacenet.cli.folders import default_folder
 
@@ -8,7 +9,12 @@ def test_the_folder_follows_from_what_is_compared() -> None:
     assert plain == Path("comparisons/split-digits")
     cut = default_folder("comparisons", "split-digits", {"classes_per_task": 5, "shuffle_classes": 0})
     assert cut == Path("comparisons/split-digits-5-per-task-shuffled-0")
-    others = [{"tasks": "0,1/2"}, {"tasks": "0,1/3"}, {"epochs": 2}, {"own": {"ewc": {"epochs": 2}}}]
+    others: list[dict[str, Any]] = [
+        {"tasks": "0,1/2"},
+        {"tasks": "0,1/3"},
+        {"epochs": 2},
+        {"own": {"ewc": {"epochs": 2}}},
+    ]
     found = [default_folder("comparisons", "split-digits", each).name for each in others]
     assert len({plain.name, *found}) == 5
     assert all(name.startswith("split-digits-") for name in found)

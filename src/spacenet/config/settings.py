@@ -199,7 +199,9 @@ def fits(hint: Any, value: Any) -> bool:
         return any(fits(member, value) for member in members)
     if origin is Literal:
         return value in members
-    if origin is tuple:  # one value stands for a list of it
+    if dataclasses.is_dataclass(hint):
+        return isinstance(value, Mapping)
+    if origin is tuple and Ellipsis in members:  # one value stands for a list of it
         return all(fits(members[0], each) for each in (value if isinstance(value, (list, tuple)) else [value]))
     if hint in (int, float):
         return isinstance(value, (int, float) if hint is float else int) and not isinstance(value, bool)
