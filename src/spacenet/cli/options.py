@@ -69,7 +69,7 @@ def peek(arguments: Sequence[str]) -> dict[str, Any]:
     for option in ("config", "method", "net", "preset"):
         parser.add_argument(f"--{option}", nargs="?")
     given, _ = parser.parse_known_args(arguments)
-    config = read_toml(Path(given.config)) if given.config else {}
+    config = read_toml(Path(given.config), given.method) if given.config else {}
     of_config = config.get("stream", {})
     stream = stream_first(arguments)[0] or of_config.get("data") or of_config.get("name", "split-digits")
     return {

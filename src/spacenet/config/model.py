@@ -1,7 +1,7 @@
 """The configuration of a model: what a run, a model file and the estimator share."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
@@ -147,9 +147,29 @@ def sort_into_sections(method: str, settings: Mapping[str, Any]) -> dict[str, di
     places, found = settings_of(method), dict[str, dict[str, Any]]()
     for name, value in settings.items():
         if name not in places:
-            raise unknown(f"setting of {method}", name, places)
+            raise unknown_setting(name, [method], places)
         found.setdefault(places[name], {})[name] = value
     return found
+
+
+def nest_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of one method by section, where some are given by section already and others by their own names."""
+    by_section = {name: value for name, value in settings.items() if name in ("method", "stream", "seed", *SECTIONS)}
+    named = {name: value for name, value in settings.items() if name not in by_section}
+    return merge(by_section, sort_into_sections(method, named))
+
+
+def unknown_setting(name: str, methods: Sequence[str], choices: Iterable[str]) -> SettingsError:
+    """The error for a name that is no setting of these methods; it may be one of others."""
+    whose = ", ".join(methods) if len(methods) <= 4 else "these methods"
+    if owners := methods_with(name):
+        return SettingsError(f"{name!r} is a setting of {', '.join(owners)}, not of {whose}")
+    return unknown(f"setting of {whose}", name, choices)
+
+
+def methods_with(setting: str) -> list[str]:
+    """The methods that have a setting of this name. All methods are imported for it."""
+    return [method for method in METHODS if setting in settings_of(method)]
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:

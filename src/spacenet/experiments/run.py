@@ -25,7 +25,7 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies
+from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies, average_incremental_accuracy
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -92,7 +92,10 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
     """The metrics of a finished run; None if it is not finished."""
     path = folder / METRICS
     with report_os_errors(path, "read"):
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+        metrics = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    if metrics and "matrix" in metrics:  # runs of earlier versions lack it
+        metrics.setdefault("aia", average_incremental_accuracy(metrics["matrix"]))
+    return metrics
 
 
 def remove_state(folder: Path) -> None:
