@@ -78,7 +78,7 @@ class _open:  # noqa: N801
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file")
         try:
-            self.file = library.ParquetFile(self.path)
+            self.file = library.ParquetFile(self.path, pre_buffer=False)
         except Exception as error:
             raise self._damaged(error) from error
         return self.file
