@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.config.model import merge, settings_of, sort_into_sections
-from spacenet.config.presets import preset_config, preset_names
+from spacenet.config.presets import default_method, preset_config, preset_names
 from spacenet.config.run import RunConfig, check_sections, read_toml
 from spacenet.config.settings import to_plain
 from spacenet.config.stream import DATA_SETTINGS, StreamConfig
@@ -55,7 +55,7 @@ def build_config(
 ) -> RunConfig:
     """The configuration of a run: the preset, over it `config`, over it what is given by name."""
     layers = read_settings(config)
-    name = method_name(method or layers.get("method", {}).get("name", "spacenet"))
+    name = method_name(method or layers.get("method", {}).get("name") or default_method(stream_name(stream)))
     over = settings_layers(stream, name, settings)
     if isinstance(stream, Stream):
         layers.pop("stream", None)

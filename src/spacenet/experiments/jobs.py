@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spacenet.config.engine import EngineConfig
+from spacenet.config.model import AUTO
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
@@ -35,7 +36,7 @@ from spacenet.training.hardware import Hardware, find_hardware
 
 log = logging.getLogger("spacenet")
 IGNORED = ("stream.data_dir", "net.graph")
-RESOLVED = ("method.expected_tasks",)
+RESOLVED = ("method.expected_tasks", "training.learning_rate", "method.phantom_classes")
 """What a run fills in where it is not given."""
 """Settings that say where data is, not what it is; and the graph of a module, which is found when the run begins."""
 
@@ -94,7 +95,8 @@ def differing_settings(old: object, new: object, name: str = "") -> list[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         places = {key: f"{name}.{key}".removeprefix(".") for key in sorted({*old, *new})}
         return [found for key in places for found in differing_settings(old.get(key), new.get(key), places[key])]
-    return [] if old == new or name in IGNORED or (name in RESOLVED and new is None) else [name]
+    left_open = (name in RESOLVED and new is None) or (name == "net.name" and new == AUTO)
+    return [] if old == new or name in IGNORED or left_open else [name]
 
 
 def default_workers(config: RunConfig) -> int:

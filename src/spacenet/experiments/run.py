@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spacenet.config.model import ModelConfig
+from spacenet.config.presets import resolve_automatic
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.data.augmentation import check_images
 from spacenet.data.stream import Stream
@@ -144,9 +145,9 @@ class Run:
         self.hardware = hardware or find_hardware(config.model.training)
         self.config, self.folder = config, folder if self.hardware.leads else None
         self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
-        net = resolve_net(config.model.net, self.stream.input_shape)
-        settings = config.model.method_settings.for_tasks(len(self.stream))
-        model = dataclasses.replace(config.model, net=net, method_settings=settings)
+        model = resolve_automatic(config.model, self.stream.input_shape)
+        net = resolve_net(model.net, self.stream.input_shape)
+        model = dataclasses.replace(model, net=net, method_settings=model.method_settings.for_tasks(len(self.stream)))
         self.config = config = dataclasses.replace(config, model=model)
         self.method = build_method(config.model, self.stream.input_shape, self.hardware.device)
         self.record = Record(warnings=self.method.check(self.stream))

@@ -266,7 +266,8 @@ def _measured_table(found: "Inspection") -> Table:
 
 
 def _training_text(settings: Mapping[str, Any]) -> str:
-    parts = [plural(settings["epochs"], "epoch"), f"batches of {settings['batch_size']}"]
+    epochs = plural(settings["epochs"], "epoch") if settings["epochs"] else "epochs by the number of samples"
+    parts = [epochs, f"batches of {settings['batch_size']}"]
     parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
