@@ -8,7 +8,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 import spacenet
-from spacenet.api import CONFIG, resume
+from spacenet.api import CONFIG, RunResult, resume
 from spacenet.cli.main import main
 from spacenet.config.run import read_toml
 from spacenet.errors import RunError, SettingsError
@@ -64,6 +64,7 @@ def test_a_run_on_a_file_is_resumed_from_its_folder_alone(table: Path, place: Pa
         "validation": 0.0,
     }
     again = resume("kept", progress=False)
+    assert isinstance(again, RunResult)
     assert bits(again)[1] == bits(whole)[1]
     table.unlink()
     assert spacenet.run(table, label="kind", out="kept", callbacks=[Never()], **OPTIONS).acc == whole.acc, (
@@ -76,7 +77,7 @@ def test_a_run_on_a_file_is_resumed_from_its_folder_alone(table: Path, place: Pa
 
 
 def test_a_comparison_and_a_search_read_a_file(table: Path, place: Path) -> None:
-    options = {"label": "kind", "epochs": 1, "progress": False}
+    options: dict[str, Any] = {"label": "kind", "epochs": 1, "progress": False}
     table_of = spacenet.compare("clouds.csv", ["naive", "joint"], out="compared", **options)
     assert [row.method for row in table_of.rows] == ["naive", "joint"]
     assert len(spacenet.sweep(table, "naive", trials=1, **options).trials) == 1

@@ -14,7 +14,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -166,6 +166,7 @@ def read_csv(
     limit = max(64 * 1024, NUMBER_BYTES * length)
     with report_damage(where, "write numbers, one sample per line"):
         columns, records = open_table(stream, where, limit, label, drop, header, length)
+        columns = replace(columns, label=None)  # labels may be missing here
         for x, _ in read_batches(records, columns, where, samples_per_chunk(shape)):
             yield x.reshape(-1, *shape)
 
