@@ -22,11 +22,13 @@ from rich.console import Console
 
 from benchmarks.command import load, measured, read_options
 from spacenet.data.memory import LIMIT_VARIABLE
+from spacenet.data.stream import Stream
 from spacenet.report.tables import Table
 
 CLASSES, COLUMNS, SIZE = 10, 20, 64
 MIB = 1024**2
 PAUSE = 0.02
+STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
@@ -71,11 +73,9 @@ MEMORY = ("samples", "before", "peak", "private", "peak_with_tasks")
 
 def read(path: Path) -> dict[str, Any]:
     """Read one source in this process, and go through its tasks."""
-    from spacenet.data.stream import Stream
-
     before, watch = _peak(), _Watch()
     began = time.perf_counter()
-    stream = Stream.from_data(path, classes_per_task=2, **({} if path.is_dir() else {"label": "label"}))
+    stream = Stream.from_data(path, classes_per_task=2, label=None if path.is_dir() else "label")
     seconds, peak = time.perf_counter() - began, _peak()
     private = watch.stop()
     for task in stream:
@@ -125,8 +125,13 @@ def write_parquet(path: Path, rows: int) -> Path:
 
 def _peak() -> int:
     """The most memory that this process has had, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    if STATUS.exists():  # on Linux the other figure is at least that of the process that started this one
+        return _status("VmHWM")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _status(name: str) -> int:
+    return next(int(line.split()[1]) * 1024 for line in STATUS.read_text().splitlines() if line.startswith(name))
 
 
 class _Watch:
@@ -138,10 +143,8 @@ class _Watch:
         self._thread.start()
 
     def _look(self) -> None:
-        status = Path("/proc/self/status")
-        while status.exists() and not self._ended.wait(PAUSE):
-            line = next(line for line in status.read_text().splitlines() if line.startswith("RssAnon"))
-            self.most = max(self.most, int(line.split()[1]) * 1024)
+        while STATUS.exists() and not self._ended.wait(PAUSE):
+            self.most = max(self.most, _status("RssAnon"))
 
     def stop(self) -> int:
         self._ended.set()

@@ -5,19 +5,63 @@ from `register` in Python, or from an installed package through an entry point o
 `spacenet.nets`, `spacenet.datasets` or `spacenet.streams`.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from spacenet.errors import SettingsError
 
+MANY_CHOICES = 12
+"""Names beyond which a message lists them only if none of them is near."""
 
-def unknown(kind: str, name: str, choices: "Mapping[str, Any] | list[str]", setting: str = "") -> SettingsError:
-    """The error for a name that does not exist: the nearest one that does, and all of them."""
-    near = get_close_matches(name.lower(), list(choices), n=1, cutoff=0.5)
-    hint = f", did you mean {near[0]!r}?" if near else "."
-    return SettingsError(f"unknown {kind} {name!r}{hint} Choose from {', '.join(choices)}.", setting=setting)
+
+def unknown(kind: str, name: str, choices: Iterable[str], setting: str = "") -> SettingsError:
+    """The error for a name that does not exist: the nearest one that does, and what there is to choose from."""
+    names = list(choices)
+    near = nearest(name, names)
+    hint = f", did you mean {near!r}?" if near else "."
+    listed = f" Choose from {', '.join(names)}." if names and (not near or len(names) <= MANY_CHOICES) else ""
+    return SettingsError(f"unknown {kind} {name!r}{hint}{listed}", setting=setting)
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that a wrong name most probably means, if there is one.
+
+    It differs in case and separators only, or is abbreviated by its initials (lr: learning_rate), or ends with the name
+    (mnist: split-mnist), or is spelled much alike, or begins with the name or contains it, or is spelled a bit alike.
+    """
+    wrong, known = _letters(name), {_letters(choice): choice for choice in sorted(choices, key=len, reverse=True)}
+    shortest_first = list(reversed(known.items()))
+
+    def first(test: Callable[[str, str], bool]) -> str | None:
+        return next((choice for letters, choice in shortest_first if test(letters, choice)), None)
+
+    def alike(cutoff: float) -> str | None:
+        close = get_close_matches(wrong, list(known), n=1, cutoff=cutoff)
+        return known[close[0]] if close else None
+
+    if len(wrong) < 3:
+        return known.get(wrong) or first(lambda letters, choice: len(wrong) == 2 and _initials(choice) == wrong)
+    return (
+        known.get(wrong)
+        or first(lambda letters, choice: _initials(choice) == wrong)
+        or first(lambda letters, choice: letters.endswith(wrong))
+        or alike(0.8)
+        or first(lambda letters, choice: letters.startswith(wrong))
+        or first(lambda letters, choice: wrong in letters)
+        or alike(0.6)
+    )
+
+
+def _initials(name: str) -> str:
+    return "".join(word[0] for word in re.findall(r"[a-z]+|[0-9]+", name.lower()))
+
+
+def _letters(name: str) -> str:
+    """A name without what is easily mistaken: case and separators."""
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 class Registry(Mapping[str, Any]):

@@ -7,6 +7,7 @@ import pytest
 
 import spacenet
 from spacenet.api import BEST, Comparison, SweepResult, Trial
+from spacenet.config.presets import resolve_automatic
 from spacenet.config.run import read_toml
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods import Method
@@ -46,7 +47,8 @@ def test_a_comparison_in_a_folder_goes_on(place: Path) -> None:
     assert json.loads((place / "kept" / "comparison.json").read_text())["stream"] == "custom"
     assert (place / "kept" / "comparison.csv").read_text() == both.to_csv()
     assert (place / "kept" / "comparison.md").read_text() == both.to_markdown()
-    with pytest.raises(RunError, match=r"other settings \(training.epochs\)"):
+    assert (place / "kept" / "comparison.tex").read_text() == both.to_latex()
+    with pytest.raises(RunError, match="other settings: training.epochs is 2 there, 3 here"):
         spacenet.compare(cloud_stream(), "naive", out="kept", **{**QUICK, "epochs": 3})
 
 
@@ -70,11 +72,27 @@ def test_a_setting_is_for_the_methods_that_have_it(methods: list[str]) -> None:
     table = spacenet.compare(cloud_stream(), methods, strength=3.0, workers=1, **QUICK)
     found = {name: vars(runs[0].config.model.method_settings).get("strength") for name, runs in table.runs.items()}
     assert found == {"naive": None, "ewc": 3.0, "lwf": 3.0}
-    message = "unknown setting of naive, ewc 'rewire_fraction'"
+    message = "'rewire_fraction' is a setting of spacenet-rehearsal, spacenet, spacenet-density, not of naive, ewc"
     with pytest.raises(SettingsError, match=message):
         spacenet.compare(cloud_stream(), ["naive", "ewc"], rewire_fraction=0.3)
     with pytest.raises(SettingsError, match="unknown setting of naive, ewc 'strengh', did you mean 'strength'"):
         spacenet.compare(cloud_stream(), ["naive", "ewc"], strengh=0.3)
+
+
+def test_settings_of_one_method_by_their_names() -> None:
+    own = {"ewc": {"strength": 5, "epochs": 1}}
+    table = spacenet.compare(cloud_stream(), ["naive", "ewc"], method_settings=own, workers=1, **QUICK)
+    naive, ewc = (table.runs[name][0].config.model for name in ("naive", "ewc"))
+    assert (naive.training.epochs, ewc.training.epochs) == (2, 1)
+    assert vars(ewc.method_settings)["strength"] == 5.0
+    row = table.rows[1]
+    assert row.aia is not None
+    assert (row.acc.std, row.aia.std) == (None, None)
+    assert row.aia.mean == table.runs["ewc"][0].aia
+    with pytest.raises(SettingsError, match="lwf is not among the methods compared: naive, ewc"):
+        spacenet.compare(cloud_stream(), ["naive", "ewc"], method_settings={"lwf": {"strength": 5}})
+    with pytest.raises(SettingsError, match="unknown setting of ewc 'strenght', did you mean 'strength'"):
+        spacenet.compare(cloud_stream(), ["naive", "ewc"], method_settings={"ewc": {"strenght": 5}})
 
 
 @pytest.mark.parametrize(
@@ -107,7 +125,7 @@ def test_a_search_in_memory_and_its_best_settings(place: Path) -> None:
     assert result.best.model.training.learning_rate == best
     assert result.best.stream.validation == 0.0
     run = spacenet.run(cloud_stream(), "naive", config=result.best.to_plain(), progress=False)
-    assert run.config.model == result.best.model
+    assert run.config.model == resolve_automatic(result.best.model, (10,))
     assert run.metrics["evaluated_on"] == "test set"
     assert list(place.iterdir()) == []
 

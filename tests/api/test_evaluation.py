@@ -36,6 +36,15 @@ def test_models_and_data_of_every_form_give_the_same(learned: Model, tmp_path: P
     assert (others[0].model, others[0].data) == ("m.safetensors", "data.npz")
 
 
+def test_of_each_file_the_test_part_is_used_else_all(learned: Model, tmp_path: Path) -> None:
+    np.savez(tmp_path / "parts.npz", x_train=X, y_train=Y, x_test=X[:5], y_test=Y[:5])
+    np.savez(tmp_path / "test.npz", x_test=X[:7], y_test=Y[:7])
+    np.savez(tmp_path / "all.npz", x=X, y=Y)
+    counts = {name: spacenet.evaluate(learned, tmp_path / f"{name}.npz").samples for name in ("parts", "test", "all")}
+    assert counts == {"parts": 5, "test": 7, "all": 40}
+    assert spacenet.evaluate(learned, [tmp_path / "parts.npz", tmp_path / "all.npz"]).samples == 45
+
+
 def test_a_result_shows_itself(learned: Model, tmp_path: Path) -> None:
     result = spacenet.evaluate(learned, (X, Y))
     assert "Precision and recall of each class" in repr(result)

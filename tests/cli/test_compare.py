@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from spacenet.experiments.run import METRICS, Run, RunData
+from spacenet.experiments.run import METRICS, Run, RunData, load_config
 from tests.cli.support import QUICK
 from tests.support import clouds_file
 
@@ -96,3 +96,41 @@ def test_bad_input_is_explained(
 ) -> None:
     assert main([*arguments, *more]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_more_seeds_extend_a_folder_and_settings_of_one_method_hold(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = ["--set", "epochs=2", "--set", "spacenet.epochs=1"]
+    assert main([*arguments, *more, "--format", "csv"]) == 0
+    first = next(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert (first["acc_std"], first["aia_std"], first["forgetting_std"]) == ("", "", "")
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob(METRICS)}
+    assert len(times) == 2
+    assert main([*arguments, *more, "--seeds", "2", "--format", "latex"]) == 0
+    text = capsys.readouterr().out
+    assert text == (tmp_path / "out" / "comparison.tex").read_text()
+    assert r"\caption{custom, 2 seeds, mean $\pm$ standard deviation (test set)}" in text
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert main([*arguments, *more, "--seed", "1", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["seeds"] for row in found["rows"]] == [2, 2]
+    epochs = [load_config(tmp_path / "out" / name / "seed-1").model.training.epochs for name in ("naive", "spacenet")]
+    assert epochs == [2, 1]
+
+
+def test_a_stream_that_is_cut_otherwise_gets_a_folder_of_its_own(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Path] = []
+
+    def compare(stream: str, *, out: Path, **options: object) -> None:
+        asked.append(out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spacenet.api.compare", compare)
+    for more in ([], ["--seeds", "3"], ["--methods", "ewc"], ["--classes-per-task", "3"], ["--set", "epochs=1"]):
+        assert main(["compare", "split-digits", *more]) == 130
+    plain, seeds, methods, cut, settings = asked
+    assert plain == seeds == methods == Path("comparisons/split-digits")
+    assert len({plain, cut, settings}) == 3

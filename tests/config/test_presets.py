@@ -2,9 +2,18 @@ import itertools
 import os
 import random
 
+import numpy as np
 import pytest
 
-from spacenet.config.presets import METHOD_PRESETS, PRESETS, preset_config, preset_names, register_preset
+from spacenet.config.presets import (
+    METHOD_PRESETS,
+    PRESETS,
+    default_method,
+    preset_config,
+    preset_names,
+    register_preset,
+    resolve_automatic,
+)
 from spacenet.config.run import RunConfig
 from spacenet.config.stream import CUSTOM
 from spacenet.data import streams
@@ -34,8 +43,8 @@ def test_every_preset_is_a_valid_configuration_of_every_method(stream: str, name
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("stream", "name"), [each for each in ALL_PRESETS if each[1] != "wrn-28-10"])
 def test_every_method_can_be_built_from_every_preset(stream: str, name: str, method: str) -> None:
-    config = preset_config(stream, method, preset=name)
-    built = build_method(config.model, IMAGES.get(stream, COLOR), CPU)
+    shape = IMAGES.get(stream, COLOR)
+    built = build_method(resolve_automatic(preset_config(stream, method, preset=name).model, shape), shape, CPU)
     assert built.tasks_learned == 0
 
 
@@ -187,3 +196,18 @@ def test_a_preset_fits_into_a_wider_network_too() -> None:
         method = build_method(preset_config("split-mnist", "spacenet", over).model, (28, 28), CPU)
         assert isinstance(method, SparseMethod)
         assert list(method.budget(classes).connections.values()) == [10_000, 1_640, connections]
+
+
+@pytest.mark.parametrize("shape", [(20,), (8, 8), (3, 32, 32), (3, 4, 4)])
+@pytest.mark.parametrize("method", ["spacenet-density", "spacenet"])
+def test_a_run_and_the_estimator_have_the_same_defaults_on_data_of_ones_own(
+    method: str, shape: tuple[int, ...]
+) -> None:
+    from spacenet.model.estimator import SpaceNetClassifier
+
+    run = resolve_automatic(preset_config("anything", method).model, shape)
+    model = SpaceNetClassifier(method=method).new_model(np.zeros((5, *shape)))
+    assert model.config == run
+    assert run.net.name == ("small-cnn" if shape == (3, 32, 32) else "mlp")
+    assert default_method("anything") == SpaceNetClassifier().method == "spacenet-density"
+    assert default_method("split-mnist") == "spacenet"

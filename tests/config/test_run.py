@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from spacenet.config.model import ModelConfig, merge
+from spacenet.config.model import ModelConfig, merge, nest_settings
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig, read_toml
+from spacenet.config.training import TrainingConfig
 from spacenet.errors import SettingsError
 from spacenet.registry import METHODS, STREAMS
 
@@ -29,7 +30,7 @@ def test_later_layers_win() -> None:
     ("values", "words"),
     [
         ({"training": {"epoch": 3}}, r"\[training\]: unknown setting 'epoch', did you mean 'epochs'"),
-        ({"training": {"epochs": "three"}}, r"\[training\]: wrong value type for field \"epochs\""),
+        ({"training": {"epochs": "three"}}, r"\[training\]: epochs must be an integer, not 'three'"),
         ({"training": {"epochs": 2.5}}, "epochs"),
         ({"method": {"select": 3}}, r"\[method\] of spacenet: unknown setting 'select', did you mean 'selected'"),
         ({"method": {"selected": "80"}}, "selected"),
@@ -110,3 +111,44 @@ def test_toml_files_that_are_no_settings(text: str, words: str, tmp_path: Path) 
     (tmp_path / "bad.toml").write_text(text)
     with pytest.raises(SettingsError, match=words):
         read_toml(tmp_path / "bad.toml")
+
+
+def test_few_samples_are_seen_more_often() -> None:
+    training = TrainingConfig(batch_size=32)
+    assert [training.epochs_of(1, samples) for samples in (100_000, 2_000, 10)] == [4, 9, 100]
+    assert TrainingConfig(epochs=3).epochs_of(1, 10) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[training]\nepoch = 3", r"\[training\]: unknown setting 'epoch', did you mean 'epochs'"),
+        ("[training]\nepochs = 'three'", r"\[training\]: epochs: must be an integer, not 'three'"),
+        ("[training]\nepochs = 0", r"\[training\]: epochs: 0 is out of range"),
+        ("[traning]\nepochs = 3", "unknown section 'traning', did you mean 'training'"),
+        (
+            "[method]\nname = 'ewc'\nstrenght = 3",
+            r"\[method\]: unknown setting of ewc 'strenght', did you mean 'stren",
+        ),
+        ("[method]\nstrength = 3", r"\[method\]: 'strength' is a setting of ewc, .*, not of naive"),
+        ("[methods.ewk.method]\nstrength = 3", "unknown method 'ewk', did you mean 'ewc'"),
+        (
+            "[methods.ewc.training]\nlr = 3",
+            r"\[methods.ewc.training\]: unknown setting 'lr', did you mean 'learn",
+        ),
+        ("[methods.ewc]\nstrenght = 3", "unknown setting of ewc 'strenght', did you mean 'strength'"),
+        ("seed = 'x'", "seed: must be an integer, not 'x'"),
+    ],
+)
+def test_mistakes_in_a_file_are_named_with_the_file(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=f"mine.toml: {words}"):
+        read_toml(path, "naive")
+
+
+def test_settings_of_one_method_may_be_given_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("[methods.ewc]\nstrength = 3\nepochs = 2\n[methods.ewc.net]\nhidden = [9]\n")
+    (own,) = read_toml(path)["methods"].values()
+    assert nest_settings("ewc", own) == {"method": {"strength": 3}, "training": {"epochs": 2}, "net": {"hidden": [9]}}

@@ -95,13 +95,13 @@ def test_one_number_stands_for_a_list_and_integers_for_floats() -> None:
     ("values", "message"),
     [
         ({"epoch": 3}, "[section]: unknown setting 'epoch', did you mean 'epochs'? Choose from epochs, first"),
-        ({"epochs": "many"}, "[section]: wrong value type"),
-        ({"epochs": 1.5}, "[section]: wrong value type"),
+        ({"epochs": "many"}, "[section]: epochs must be an integer, not 'many'"),
+        ({"epochs": 1.5}, "[section]: epochs must be an integer, not 1.5"),
         ({"kind": "quick"}, "kind: unknown value 'quick'"),
         ({"share": 10**400}, "[section]: share has a number with more than 300 digits"),
         ({"mean": [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]}, "[section]: mean has more than 20 levels"),
         ({"hidden": [1] * 10_001}, "[section]: hidden has more than 10,000 values"),
-        ({"hidden": "x" * 1000}, "[section]: wrong value type"),
+        ({"hidden": "x" * 1000}, "[section]: hidden must be a list, each an integer, not 'xxx"),
     ],
 )
 def test_plain_values_that_do_not_belong_there(values: dict[str, object], message: str) -> None:

@@ -205,9 +205,9 @@ def fill(folder: Path, classes: int, each: int, size: tuple[int, int] = (9, 8)) 
 
 def test_images_are_read_in_order_by_several_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = fill(tmp_path / "photos", 3, 20)
-    threaded = read_labeled([folder])
-    monkeypatch.setattr(images, "MIN_FILES", 1000)
     one_by_one = read_labeled([folder])
+    monkeypatch.setattr(images, "MIN_BYTES", 0)
+    threaded = read_labeled([folder])
     assert np.array_equal(threaded.x, one_by_one.x)
     assert threaded.y.tolist() == sorted(threaded.y.tolist())
     assert threaded.x.shape == (60, 3, 9, 8)

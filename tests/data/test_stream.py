@@ -19,7 +19,7 @@ from tests.support import clouds, clouds_file
 
 
 def centered(share: float) -> PreprocessingConfig:
-    return PreprocessingConfig(centering=share)
+    return PreprocessingConfig(centering=share, standardize="all")
 
 
 def stream(**settings: object) -> Stream:
@@ -175,7 +175,16 @@ def test_features_with_scales_of_their_own_are_each_divided_by_their_own() -> No
     rng = np.random.default_rng(0)
     x = rng.normal(size=(200, 3)) * [1.0, 1000.0, 2.0] + [0.0, 5000.0, 1.0]
     x[:, 2] = 7.0
-    unlike = Normalization.fit(x, PreprocessingConfig(per_feature_std=True, centering=1.0))
+    unlike = Normalization.fit(x, PreprocessingConfig(standardize="features", centering=1.0))
     assert unlike(x).std(0).tolist() == pytest.approx([1.0, 1.0, 0.0], abs=0.01)
-    alike = Normalization.fit(x[:, :1] * [1.0, 3.0], PreprocessingConfig(per_feature_std=True, centering=1.0))
+    x[0, 0] = 1e9  # an outlier changes nothing but itself
+    assert Normalization.fit(x, PreprocessingConfig())(x)[1:].std(0).tolist() == pytest.approx(
+        [1.0, 1.0, 0.0], abs=0.01
+    )
+    assert Normalization.fit(x, PreprocessingConfig())(x).max() == 10.0
+    alike = Normalization.fit(x[1:, :1] * [1.0, 3.0], PreprocessingConfig(standardize="features", centering=1.0))
     assert alike.std.dim() == 0
+    pixels = rng.normal(size=(50, 64)) * np.where(np.arange(64) < 12, 1e-6, 1.0)
+    assert Normalization.fit(pixels, PreprocessingConfig()).std.dim() == 0
+    few = rng.normal(size=(50, 3)) * [0.001, 1000.0, 1000.0]
+    assert Normalization.fit(few, PreprocessingConfig()).std.dim() == 1

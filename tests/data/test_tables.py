@@ -181,6 +181,15 @@ def test_a_parquet_file_that_is_none(tmp_path: Path) -> None:
             read(path, label="kind")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_labels_may_be_missing_where_they_are_to_be_predicted(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    frame = FRAME.assign(kind=None)
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    chunks = read_inputs([str(path)], Target((3,)), io.BufferedReader(io.BytesIO()), TableConfig(label="kind"))
+    assert np.array_equal(np.concatenate([chunk.x for chunk in chunks]), X)
+
+
 def test_the_columns_of_the_test_data_are_the_same(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     FRAME[["width", "height", "age", "kind"]].to_csv(tmp_path / "b.csv", index=False)

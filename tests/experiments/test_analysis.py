@@ -18,7 +18,7 @@ from tests.experiments.support import config
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("analysis")
-    Run(config(place), folder=place / "run").execute()
+    Run(config(place, preprocessing={"standardize": "all"}), folder=place / "run").execute()
     return place / "run"
 
 

@@ -11,10 +11,21 @@ from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.comparison import check_comparable, compare_outcomes, comparison_configs
 from spacenet.experiments.jobs import Job, Outcome
 from spacenet.experiments.run import RunData
+from spacenet.utils.text import MeanStd
 
 
 def data(method: str, seed: int = 0, config: RunConfig | None = None, **over: Any) -> RunData:
-    plain = {"acc": 50.0, "bwt": -10.0, "parameters": 7, "extra_bytes": 0, "images_kept": 0, "units_added": 0}
+    plain = {
+        "acc": 50.0,
+        "bwt": -10.0,
+        "aia": 60.0,
+        "forgetting": 9.0,
+        "parameters": 7,
+        "bytes_kept": 9,
+        "extra_bytes": 0,
+        "images_kept": 0,
+        "units_added": 0,
+    }
     facts = {"stream": "split-digits", "evaluated_on": "test set", "seconds": 2.0, "task_il_acc": 90.0}
     wanted = config or preset_config("split-digits", method)
     return RunData(wanted.with_seed(seed), {**facts, **plain, **over}, Analysis())
@@ -32,7 +43,10 @@ def test_settings_are_for_all_methods_or_for_one() -> None:
     assert vars(made["spacenet"].model.method_settings)["phantom_classes"] == 1
     assert [config.stream.validation for config in made.values()] == [0.2, 0.0]
     assert [config.model.seed for config in made.values()] == [0, 3]
-    with pytest.raises(SettingsError, match=r"write \[methods.NAME.method\]"):
+    by_name = comparison_configs("split-digits", over, {"methods": {"spacenet": {"phantom_classes": 1, "epochs": 2}}})
+    assert by_name["spacenet"].model.training.epochs == 2
+    assert by_name["spacenet"].model.method_settings == made["spacenet"].model.method_settings
+    with pytest.raises(SettingsError, match=r"write \[methods.NAME\]"):
         comparison_configs("split-digits", {"naive": {}}, {"method": {"x": 1}})
     with pytest.raises(SettingsError, match="unknown method 'nothing'"):
         comparison_configs("split-digits", {"nothing": {}}, {})
@@ -47,7 +61,8 @@ def test_rows_are_means_over_seeds_in_the_order_of_the_methods() -> None:
     assert (naive.method, naive.relative_time, naive.seeds) == ("naive", 1.0, 1)
     assert (spacenet.acc.mean, spacenet.relative_time, spacenet.strategy) == (72.0, 0.5, "Architectural")
     assert spacenet.acc.std == pytest.approx(2.8284, abs=1e-3)
-    assert naive.acc.std == 0.0
+    assert naive.acc.std is None
+    assert (naive.aia, naive.forgetting) == (MeanStd(60.0), MeanStd(9.0))
     assert [run.config.model.seed for run in found.runs["spacenet"]] == [0, 1]
     assert found.seeds == [0, 1]
     assert (found.stream, found.evaluated_on) == ("split-digits", "test set")

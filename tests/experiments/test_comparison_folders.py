@@ -49,7 +49,8 @@ def test_seeds_are_found_in_their_order(tmp_path: Path) -> None:
 
 
 def test_the_summary_has_mean_and_standard_deviation(tmp_path: Path) -> None:
-    figures = [{"acc": acc, "bwt": -1.0, "task_il_acc": 99.0, "seconds": 1.0} for acc in (70.0, 74.0)]
+    others = {"aia": 80.0, "bwt": -1.0, "forgetting": 1.0, "task_il_acc": 99.0, "seconds": 1.0}
+    figures = [{"acc": acc, **others} for acc in (70.0, 74.0)]
     common = {"stream": "s", "method": "m", "evaluated_on": "test set", "versions": {}}
     plain = preset_config("split-digits", "naive")
     runs = [RunData(plain.with_seed(seed), {**common, **f}, Analysis()) for seed, f in enumerate(figures)]
@@ -59,6 +60,8 @@ def test_the_summary_has_mean_and_standard_deviation(tmp_path: Path) -> None:
     assert summary["acc"]["mean"] == 72.0
     assert summary["acc"]["std"] == pytest.approx(2.8284, abs=1e-3)
     assert summary["task_il_acc"] == {"mean": 99.0, "std": 0.0}
+    save_summary(tmp_path, runs[:1])
+    assert json.loads((tmp_path / SUMMARY).read_text())["acc"] == {"mean": 70.0, "std": None}
 
 
 def test_a_comparison_is_read_back(kept: Path) -> None:

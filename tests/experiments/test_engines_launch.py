@@ -30,7 +30,7 @@ def images(tasks: int = 2, per_class: int = 12) -> Stream:
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(2 * tasks), per_class)
     x = (rng.normal(size=(2 * tasks, *SHAPE))[y] + 0.5 * rng.normal(size=(len(y), *SHAPE))).astype(np.float32)
-    return Stream.from_arrays(x, y, x, y).with_preprocessing(PreprocessingConfig(centering=0.0))
+    return Stream.from_arrays(x, y, x, y).with_preprocessing(PreprocessingConfig(centering=0.0, standardize="all"))
 
 
 def learn_and_save(hardware: Hardware, folder: Path) -> dict[str, list[float]]:

@@ -2,17 +2,23 @@ import pytest
 import torch
 
 from spacenet.data.stream import Samples
-from spacenet.experiments.metrics import Matrix, Record, accuracies, mean_so_far, scores
+from spacenet.experiments.metrics import Matrix, Record, accuracies, average_incremental_accuracy, mean_so_far, scores
 
 
 def test_scores_of_a_hand_computed_matrix() -> None:
     matrix: Matrix = [[90.0, 10.0, 0.0], [70.0, 80.0, 20.0], [60.0, 85.0, 70.0]]
     result = scores(matrix, untrained=[0.0, 4.0, 6.0])
     assert result.acc == pytest.approx((60 + 85 + 70) / 3)
+    assert result.aia == pytest.approx((90 + (70 + 80) / 2 + (60 + 85 + 70) / 3) / 3)
     assert result.bwt == pytest.approx(((60 - 90) + (85 - 80)) / 2)
     assert result.forgetting == pytest.approx(((90 - 60) + (80 - 85)) / 2)
     assert result.fwt == pytest.approx(((10 - 4) + (20 - 6)) / 2)
     assert result.learning_accuracy == pytest.approx((90 + 80 + 70) / 3)
+
+
+def test_tasks_after_which_not_all_were_tested_are_left_out_of_the_average() -> None:
+    matrix: Matrix = [[90.0, 0.0, 0.0], [None, 80.0, 0.0], [60.0, 60.0, 60.0]]
+    assert average_incremental_accuracy(matrix) == pytest.approx((90 + 60) / 2)
 
 
 def test_forgetting_counts_from_the_best_ever() -> None:

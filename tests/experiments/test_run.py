@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacenet.config.presets import resolve_automatic
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
 from spacenet.experiments.callbacks import Callback
@@ -111,7 +112,7 @@ def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     assert "done: ACC" in lines[-1]
     model = config(tmp_path).model
     following = model.method_settings.for_tasks(3)  # from the stream
-    kept = dataclasses.replace(model, method_settings=following)
+    kept = resolve_automatic(dataclasses.replace(model, method_settings=following), (10,))
     assert load_config(folder) == dataclasses.replace(config(tmp_path), model=kept)
 
 

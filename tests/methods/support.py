@@ -18,7 +18,7 @@ CUT = ((0, 1), (2, 3), (4, 5))
 
 
 def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
-    return Stream("clouds", clouds(), cut, preprocessing=PreprocessingConfig(centering=0.0))
+    return Stream("clouds", clouds(), cut, preprocessing=PreprocessingConfig(centering=0.0, standardize="all"))
 
 
 def make(

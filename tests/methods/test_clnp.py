@@ -34,7 +34,12 @@ def by_hand() -> tuple[CLNP, Task]:
     """Two inputs, three units, two classes: unit 0 tells them apart, unit 1 is louder but useless, unit 2 is quiet."""
     method = CLNP(build_mlp((2,), (3,)), CLNP.Settings(sparsity=0.5, margin=0.0), 0)
     x, y = np.array([[1.0, 1.0], [0.0, 1.0]], dtype=np.float32), np.array([0, 1])
-    task = Stream("two", Dataset("two", x, y, x, y), ((0, 1),), preprocessing=PreprocessingConfig(centering=0.0))[0]
+    task = Stream(
+        "two",
+        Dataset("two", x, y, x, y),
+        ((0, 1),),
+        preprocessing=PreprocessingConfig(centering=0.0, standardize="all"),
+    )[0]
     method.begin_task(task, task.train)
     method.params["input-hidden1"].data = torch.tensor([[4.0, 0.0], [0.0, 3.0], [0.0, 0.5]])
     method.params["hidden1-output"].data = torch.tensor([[1.0, 0.0, 0.1], [-1.0, 0.0, 0.0]])

@@ -85,7 +85,9 @@ def many_tasks(tasks: int, shape: tuple[int, ...] = (8,)) -> Stream:
     rng, y = np.random.default_rng(0), np.repeat(np.arange(2 * tasks), 3)
     x = rng.normal(size=(len(y), *shape)).astype(np.float32)
     cut = tuple((2 * task, 2 * task + 1) for task in range(tasks))
-    return Stream("many", Dataset("many", x, y, x, y), cut, preprocessing=PreprocessingConfig(centering=0.0))
+    return Stream(
+        "many", Dataset("many", x, y, x, y), cut, preprocessing=PreprocessingConfig(centering=0.0, standardize="all")
+    )
 
 
 SHORT = TrainingConfig(epochs=1, batch_size=6, learning_rate=0.1)

@@ -12,7 +12,7 @@ from spacenet.model.model import Model
 SHAPE = (8,)
 SPACE: dict[str, Any] = {"selected": (10,), "reserved": (4,), "connections": (0.1,)}
 TRAINING = TrainingConfig(epochs=8, batch_size=8, learning_rate=0.1)
-PREPROCESSING = PreprocessingConfig(centering=0.0, per_feature_std=False)
+PREPROCESSING = PreprocessingConfig(centering=0.0, standardize="all")
 
 
 def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAPE) -> tuple[np.ndarray, np.ndarray]:

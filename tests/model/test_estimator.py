@@ -22,7 +22,7 @@ from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL
 from spacenet.methods.base import Method
-from spacenet.model.estimator import epochs_for, setting_parameters
+from spacenet.model.estimator import setting_parameters
 from spacenet.model.export import export_model
 from spacenet.model.file import to_bytes
 from tests.model.support import blobs
@@ -223,12 +223,6 @@ def test_a_line_per_epoch(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("task 1  epoch ") == 3
 
 
-def test_few_samples_are_seen_more_often() -> None:
-    assert epochs_for(100_000, 32) == 4
-    assert epochs_for(2_000, 32) == 9
-    assert epochs_for(10, 32) == 100
-
-
 # What a file says of its model
 
 
@@ -256,7 +250,7 @@ PREPROCESSED: dict[str, Any] = {
         {},
         SMALL,
         {**SMALL, **PREPROCESSED},
-        {**SMALL, "method": "spacenet", "balance": "logits", "random_state": 5, "per_feature_std": False},
+        {**SMALL, "method": "spacenet", "balance": "logits", "random_state": 5, "standardize": "all"},
         {**SMALL, "method": "static-sparse", "balance": "weights", "phantom_classes": 3},
         {**SMALL, "method": "spacenet-rehearsal", "replay": "statistics", "replay_components": 2},
     ],

@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from spacenet import SpaceNetClassifier
 from spacenet.errors import SettingsError, SpaceFull
-from spacenet.model.estimator import epochs_for
 from spacenet.model.file import to_bytes
 from tests.model.support import blobs
 
@@ -47,7 +46,8 @@ FIXED: dict[str, Any] = {
     "mean": 1.0,
     "std": 2.0,
     "centering": 0.1,
-    "per_feature_std": False,
+    "standardize": "all",
+    "clip": 5.0,
     "first_epochs": 1,
     "first_selected": (20,),
     "first_reserved": (1,),
@@ -107,8 +107,9 @@ def test_what_rehearsal_keeps_cannot_change_either() -> None:
 
 def test_settings_may_be_left_to_the_estimator_again(fitted: SpaceNetClassifier) -> None:
     x, y = blobs([2, 3], 200)
-    classifier = copy.deepcopy(fitted).set_params(epochs=None).partial_fit(x, y)
-    assert classifier.model_.config.training.epochs == epochs_for(400, 32) > 3
+    classifier = copy.deepcopy(fitted).set_params(epochs=None, learning_rate=None).partial_fit(x, y)
+    assert classifier.model_.config.training.epochs is None
+    assert classifier.model_.config.training.learning_rate == 0.02
     drawn = SpaceNetClassifier(**SMALL, random_state=None).fit(*blobs([0, 1]))
     drawn.partial_fit(*blobs([2, 3]))
     with pytest.raises(SettingsError, match="random_state: cannot change"):

@@ -92,7 +92,7 @@ def test_labels_stay_what_they_are(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("to", ["onnx"])
 def test_a_model_of_bytes_takes_values_from_0_to_255(to: str, tmp_path: Path) -> None:
-    learned = new_model(preprocessing=PreprocessingConfig(1 / 255, centering=0.7, per_feature_std=True))
+    learned = new_model(preprocessing=PreprocessingConfig(1 / 255, centering=0.7, standardize="features"))
     x, y = blobs([0, 1])
     learned.learn(np.clip(128 + 20 * x, 0, 255).astype(np.uint8), y)
     files.export_model(learned, tmp_path / "model", to)

@@ -91,7 +91,7 @@ def images(tasks: int = 3, per_class: int = 12) -> Stream:
     x = (patterns[y] + 0.5 * rng.normal(size=(len(y), 3, 8, 8))).astype(np.float32)
     data = Dataset("images", x, y, x.copy(), y.copy())
     labels = tuple((2 * t, 2 * t + 1) for t in range(tasks))
-    return Stream("images", data, labels, preprocessing=PreprocessingConfig(centering=0.0))
+    return Stream("images", data, labels, preprocessing=PreprocessingConfig(centering=0.0, standardize="all"))
 
 
 _learned: dict[tuple[int, str], SpaceNet] = {}

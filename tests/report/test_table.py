@@ -70,6 +70,8 @@ def test_latex_is_escaped(table: Table) -> None:
     hostile = Table("t", [], [list(HOSTILE)], "llll").to_latex()
     assert r"50 \% of \$x\_1\$ \#\{\textasciitilde{}\textasciicircum{}\textbackslash{}" in hostile
     assert r"\midrule" not in hostile
+    assert r"a & $-$9.00 \\" in Table("t", ["m", "BWT"], [["a", "-9.00"]]).to_latex()
+    assert r"a-1 & \textless{}1 \\" in Table("t", [], [["a-1", "<1"]]).to_latex()
 
 
 def test_html_names_rows_and_columns_and_is_escaped(table: Table) -> None:

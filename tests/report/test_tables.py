@@ -49,7 +49,8 @@ def test_the_summary_shows_the_metrics() -> None:
     assert table.title == "spacenet on split-mnist, seed 3"
     assert shown["ACC"] == "75.50 %"
     assert shown["BWT"] == "-12.25"
-    assert shown["task-incremental ACC"] == "99.00 %"
+    assert shown["task-IL ACC"] == "99.00 %"
+    assert shown["AIA"] == "87.25 %"
     (kept,) = (row for row in summary_table(run_data(metrics(MATRIX, bwt=-0.001))).rows if row[0] == "BWT")
     assert kept[1] == "+0.00"
     assert shown["connections"] == "288"
@@ -81,19 +82,18 @@ def test_times_are_multiples_if_the_reference_was_compared(relative: float | Non
 def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     several = row("ewc", strategy="Regularization", seeds=3, acc=MeanStd(20.0, 1.5), extra_bytes=2048, images=1000)
     table = comparison_table(_comparison(row(), several))
-    assert table.rows[0][:7] == ["naive", "Bound", "50.00", "-9.00", "90.00", "1", "none"]
-    assert table.rows[1][:8] == [
-        "ewc",
-        "Regularization",
-        "20.00 ± 1.50",
-        "-9.00 ± 0.00",
-        "90.00",
-        "1",
-        "2.0 KiB",
-        "1,000",
-    ]
+    assert list(table.columns[2:7]) == ["ACC %", "AIA %", "BWT", "forgetting", "task-IL ACC %"]
+    assert table.rows[0][:8] == ("naive", "Bound", "50.00", "60.00", "-9.00", "10.00", "90.00", "1")
+    assert table.rows[1][1:4] == ("Regularization", "20.00 ± 1.50", "60.00")
+    assert table.rows[1][8:10] == ("2.0 KiB", "1,000")
     assert "expected to remember only the last task" in table.notes[1]
     assert len(comparison_table(_comparison(row())).notes) == 1
+
+
+def test_a_table_that_was_kept_without_a_metric_does_without_its_column() -> None:
+    table = comparison_table(_comparison(row(aia=None, forgetting=None)))
+    assert list(table.columns[2:5]) == ["ACC %", "BWT", "task-IL ACC %"]
+    assert len(table.rows[0]) == len(table.columns)
 
 
 def _comparison(*rows: Any) -> ComparisonData:

@@ -3,7 +3,7 @@
 from spacenet.api.evaluation import EvaluationResult, evaluate
 from spacenet.api.functions import BEST, VALIDATION, compare, resume, run, sweep, tensorboard_callbacks
 from spacenet.api.results import Comparison, RunResult, SeedResults, SweepResult
-from spacenet.api.settings import stream_name
+from spacenet.api.settings import method_names, stream_name
 from spacenet.experiments.comparison import REFERENCE, seed_folders
 from spacenet.experiments.run import CONFIG
 from spacenet.experiments.sweep import Trial
@@ -21,6 +21,7 @@ __all__ = [
     "Trial",
     "compare",
     "evaluate",
+    "method_names",
     "resume",
     "run",
     "seed_folders",

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.api.results import Shown
 from spacenet.config.stream import DataConfig
-from spacenet.data.memory import Rows
-from spacenet.data.preprocessing import Array
-from spacenet.data.sources import Target, data_settings, read_labeled
+from spacenet.data.sources import Target, data_settings, read_for_evaluation
 from spacenet.data.user_data import arrays_from_memory
 from spacenet.errors import DataError
 from spacenet.model.evaluation import Evaluation, evaluate_model
@@ -117,9 +115,8 @@ def evaluate(
     found = _find_model(model)
     target = Target(found.input_shape, found.fitted_normalization.scale, resize)
     config, paths = DataConfig(**data_settings({"label": label, "drop": drop, "header": header})), _paths(data)
-    x: Array | Rows
     if paths:
-        x, y = read_labeled(paths, config, target=target, progress=progress).for_evaluation()
+        x, y = read_for_evaluation(paths, config, target, progress)
     else:
         x, y = arrays_from_memory("data", data, config)
     name = Path(model).name if isinstance(model, str | Path) else "model"

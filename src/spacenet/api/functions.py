@@ -1,6 +1,6 @@
 """`stream`, `run`, `compare` and `sweep`: from data to results in one call each."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,8 @@ from spacenet.api.settings import (
     build_config,
     layers_by_method,
     method_name,
+    method_names,
+    nest_method_settings,
     read_settings,
     resolve_stream,
     settings_layers,
@@ -25,9 +27,9 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.experiments.comparison import (
-    COMPARISON,
     compare_outcomes,
     comparison_configs,
+    finished_seeds,
     save_summary,
     seed_folders,
 )
@@ -45,10 +47,9 @@ from spacenet.experiments.run import load_config
 from spacenet.experiments.sweep import Search, Sweep, Trial
 from spacenet.methods import Method
 from spacenet.nets import Net, net_name
-from spacenet.registry import METHODS, STREAMS
-from spacenet.utils.files import make_folder, save_text
+from spacenet.registry import STREAMS
+from spacenet.utils.files import save_text
 
-ALL = "all"
 BEST = "best.toml"
 VALIDATION = 0.16
 MethodName = str | type[Method] | None
@@ -100,6 +101,7 @@ def run(
         Settings from a TOML file, or in its form, laid over the preset.
     out : path, optional
         Keep the results in this folder. If it holds the same run, unfinished, it is resumed; finished, it is returned.
+        Seeds that are finished there are returned with the others, so that more `seeds` can be added later.
     callbacks : sequence of Callback, or a function of a job that returns one
         Called while the run goes on (only in this process: with `seeds`, together with ``workers=1``).
     progress : bool
@@ -141,7 +143,7 @@ def run(
     first = base.model.seed
     jobs = [
         Job(base.with_seed(each), data, folder / f"seed-{each}" if folder else None)
-        for each in range(first, first + seeds)
+        for each in sorted({*range(first, first + seeds), *finished_seeds(folder)})
     ]
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     return run_seeds(jobs, where, folder, callbacks, progress)
@@ -196,6 +198,7 @@ def compare(
     net: Net | None = None,
     preset: str | None = None,
     config: Settings = None,
+    method_settings: Mapping[str, Mapping[str, Any]] | None = None,
     out: Path_ = None,
     progress: bool = True,
     engine: str = "local",
@@ -217,8 +220,11 @@ def compare(
         As in `run`.
     config : path or mapping, optional
         Settings for all methods, and under ``methods.NAME`` for one of them.
+    method_settings : mapping, optional
+        Settings of single methods by their names: ``{"ewc": {"strength": 500}, "spacenet": {"epochs": 3}}``.
     out : path, optional
-        Keep runs and tables in this folder. What is finished there is not repeated.
+        Keep runs and tables in this folder. What is finished there is not repeated, and the tables include it: with
+        more `seeds` than before, only the new ones are run.
     **settings
         Settings by their names; each is for the methods that have it.
 
@@ -237,23 +243,22 @@ def compare(
     if seeds < 1:
         raise SettingsError(f"{seeds} is out of range (1 or more)", setting="seeds")
     stream, settings = resolve_stream(stream, settings)
-    names = list(METHODS) if methods == ALL else [method_name(m) for m in _listed(methods)]
+    names = method_names(methods)
+    own = nest_method_settings(names, method_settings or {})
     network = {"net": {"name": net_name(net)}} if net is not None else {}
-    over = {name: merge(layer, network) for name, layer in layers_by_method(stream, names, settings).items()}
+    layers = layers_by_method(stream, names, settings)
+    over = {name: merge(layer, network, own.get(name, {})) for name, layer in layers.items()}
     configs = comparison_configs(stream_name(stream), over, read_settings(config), preset)
     folder, data = Path(out) if out is not None else None, stream if isinstance(stream, Stream) else None
     jobs = [
         Job(each.with_seed(number), data, folder / name / f"seed-{number}" if folder else None, tag=position)
         for position, (name, each) in enumerate(configs.items())
-        for number in range(seed, seed + seeds)
+        for number in sorted({*range(seed, seed + seeds), *finished_seeds(folder / name if folder else None)})
     ]
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     comparison = Comparison.of(compare_outcomes(do_jobs(jobs, where, (), progress)))
     if folder is not None:
-        make_folder(folder)
-        save_text(folder / COMPARISON, comparison.to_json())
-        save_text(folder / "comparison.md", comparison.to_markdown())
-        save_text(folder / "comparison.csv", comparison.to_csv())
+        comparison.save(folder)
     return comparison
 
 
@@ -316,7 +321,7 @@ def sweep(
         raise SettingsError(f"{validation} is out of range (more than 0, less than 1)", setting="validation")
     stream, settings = resolve_stream(stream, settings)
     name, data = method_name(method), None
-    layers = read_settings(config)
+    layers = read_settings(config, method)
     if isinstance(stream, Stream):
         stream = data = stream.with_validation(validation)
         over = settings_layers(stream, name, settings)
@@ -376,13 +381,6 @@ def _with_data(jobs: Sequence[Job], progress: bool) -> Sequence[Job]:
 
 def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:
     return [*default_callbacks(progress), *(callbacks(job) if callable(callbacks) else callbacks)]
-
-
-def _listed(methods: str | Iterable[str | type[Method]]) -> list[str | type[Method]]:
-    names = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else list(methods)
-    if not names:
-        raise SettingsError("no method is named", setting="methods")
-    return names  # type: ignore[return-value]
 
 
 def tensorboard_callbacks() -> Callable[[Job], Sequence[Callback]]:

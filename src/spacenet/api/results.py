@@ -11,12 +11,20 @@ import numpy as np
 from spacenet.config.run import RunConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import RunError
-from spacenet.experiments.comparison import ComparisonData, Failure, comparison_json, summarize_seeds
+from spacenet.experiments.comparison import (
+    COMPARISON,
+    SUMMARIZED,
+    ComparisonData,
+    Failure,
+    comparison_json,
+    summarize_seeds,
+)
 from spacenet.experiments.run import RunData
 from spacenet.experiments.sweep import Trial
 from spacenet.model.file import save_model
 from spacenet.report.tables import Table, comparison_table, run_tables, seeds_table, sweep_table
 from spacenet.utils.extras import require_extra
+from spacenet.utils.files import make_folder, save_text
 from spacenet.utils.text import MeanStd
 
 if TYPE_CHECKING:
@@ -56,15 +64,25 @@ def _figure(name: str) -> property:
     return property(get)
 
 
+def _summarized(name: str) -> property:
+    """A figure over the seeds, as a property."""
+
+    def get(results: "SeedResults") -> MeanStd:
+        return results.summary[name]
+
+    return property(get)
+
+
 @dataclass(frozen=True, repr=False)
 class RunResult(Shown, RunData):
     """The result of one run. Accuracies are percentages.
 
     Attributes
     ----------
-    acc, bwt, forgetting, fwt, task_il_acc : float
-        Mean accuracy over all tasks in the end; backward transfer; forgetting; forward transfer; and the
-        task-incremental accuracy, where only the classes of the sample's own task compete.
+    acc, aia, bwt, forgetting, fwt, task_il_acc : float
+        Mean accuracy over all tasks in the end; average incremental accuracy (the mean of that after each task);
+        backward transfer; forgetting; forward transfer; and the task-incremental accuracy, where only the classes of
+        the sample's own task compete.
     matrix : array (tasks, tasks)
         Accuracy on each task (column) after learning each task (row); NaN where `evaluate_every` left it out.
     metrics : dict
@@ -75,8 +93,8 @@ class RunResult(Shown, RunData):
         All settings; `method`, `stream` and `seed` are among them.
     """
 
-    acc, bwt, forgetting = _figure("acc"), _figure("bwt"), _figure("forgetting")
-    fwt, task_il_acc = _figure("fwt"), _figure("task_il_acc")
+    acc, aia, bwt = _figure("acc"), _figure("aia"), _figure("bwt")
+    forgetting, fwt, task_il_acc = _figure("forgetting"), _figure("fwt"), _figure("task_il_acc")
 
     @classmethod
     def of(cls, data: RunData) -> "RunResult":
@@ -118,8 +136,8 @@ class SeedResults(Shown, Sequence[RunResult]):
 
     Attributes
     ----------
-    acc, bwt, task_il_acc : MeanStd
-        Mean and standard deviation over the seeds.
+    acc, aia, bwt, forgetting, task_il_acc : MeanStd
+        Mean and standard deviation over the seeds; None for the standard deviation of a single one.
     failures : tuple
         Seeds that did not finish, each with its error.
     """
@@ -140,17 +158,8 @@ class SeedResults(Shown, Sequence[RunResult]):
     def summary(self) -> dict[str, MeanStd]:
         return summarize_seeds(self.runs)
 
-    @property
-    def acc(self) -> MeanStd:
-        return self.summary["acc"]
-
-    @property
-    def bwt(self) -> MeanStd:
-        return self.summary["bwt"]
-
-    @property
-    def task_il_acc(self) -> MeanStd:
-        return self.summary["task_il_acc"]
+    acc, aia, bwt = _summarized("acc"), _summarized("aia"), _summarized("bwt")
+    forgetting, task_il_acc = _summarized("forgetting"), _summarized("task_il_acc")
 
     def tables(self) -> list[Table]:
         return [seeds_table(self.runs)]
@@ -158,8 +167,7 @@ class SeedResults(Shown, Sequence[RunResult]):
     def to_frame(self) -> "DataFrame":
         """One row per seed as a pandas data frame."""
         pandas = require_extra("to_frame", "pandas", "pandas")
-        names = ("acc", "bwt", "forgetting", "task_il_acc", "seconds")
-        rows = {run.seed: {name: run.metrics[name] for name in names} for run in self.runs}
+        rows = {run.seed: {name: run.metrics[name] for name in SUMMARIZED} for run in self.runs}
         frame: DataFrame = pandas.DataFrame.from_dict(rows, orient="index").rename_axis("seed")
         return frame
 
@@ -179,7 +187,8 @@ class Comparison(Shown, ComparisonData):
     Attributes
     ----------
     rows : sequence of Row
-        ACC, BWT and task-incremental ACC with their standard deviation, what each method keeps, and its time.
+        ACC, AIA, BWT, forgetting and task-incremental ACC with their standard deviation over the seeds (None for a
+        single one), what each method keeps, and its time.
     runs : dict
         The runs of each method.
     failures : sequence of Failure
@@ -201,6 +210,15 @@ class Comparison(Shown, ComparisonData):
         columns = self.columns()
         rows = [["" if v is None else str(v) for v in row] for row in zip(*columns.values(), strict=True)]
         return Table(self.stream, list(columns), rows).to_csv()
+
+    def save(self, folder: str | Path) -> None:
+        """Write the table into a folder as comparison.json, comparison.md, comparison.csv and comparison.tex."""
+        place = Path(folder)
+        make_folder(place)
+        save_text(place / COMPARISON, self.to_json())
+        save_text(place / "comparison.md", self.to_markdown())
+        save_text(place / "comparison.csv", self.to_csv())
+        save_text(place / "comparison.tex", self.to_latex())
 
     def to_json(self) -> str:
         """Rows and failures as JSON."""

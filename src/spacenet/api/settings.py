@@ -1,13 +1,13 @@
 """From what a user passes to a configuration: a stream, a method, a network, settings by their own names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from spacenet.config.model import merge, settings_of, sort_into_sections
-from spacenet.config.presets import preset_config, preset_names
-from spacenet.config.run import RunConfig, check_sections, read_toml
+from spacenet.config.model import merge, nest_settings, settings_of, sort_into_sections, unknown_setting
+from spacenet.config.presets import default_method, preset_config, preset_names
+from spacenet.config.run import RunConfig, check_sections, check_settings, read_toml
 from spacenet.config.settings import to_plain
 from spacenet.config.stream import DATA_SETTINGS, StreamConfig
 from spacenet.data.kinds import looks_like_data, source_name
@@ -19,18 +19,26 @@ from spacenet.methods import Method, register_method
 from spacenet.nets import Net, net_name
 from spacenet.registry import METHODS, STREAMS, unknown
 
+ALL = "all"
 Settings = RunConfig | str | Path | Mapping[str, Any] | None
 STREAM_SETTINGS = [field.name for field in fields(StreamConfig) if field.name not in ("name", "data")]
+ARGUMENTS = ("method", "methods", "seed", "seeds", "net", "preset", "config", "out", "progress", "workers", "trials")
+"""Arguments of `run`, `compare` and `sweep` besides settings, for a name that is mistyped."""
 
 
-def read_settings(config: Settings) -> dict[str, Any]:
-    """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run."""
+def read_settings(config: Settings, method: str | type[Method] | None = None) -> dict[str, Any]:
+    """Settings as nested mappings: from a TOML file, from mappings, or from the configuration of another run.
+
+    `method` is the one that [method] belongs to where they do not name one.
+    """
     if isinstance(config, RunConfig):
         return config.to_plain()
+    name = None if method is None else method_name(method)
     if isinstance(config, (str, Path)):
-        return read_toml(Path(config))
+        return read_toml(Path(config), name)
     values = dict(config or {})
     check_sections(values)
+    check_settings(values, name)
     return values
 
 
@@ -41,6 +49,17 @@ def method_name(method: str | type[Method]) -> str:
     if METHODS.get(method.name) is not method:
         register_method(method)
     return method.name
+
+
+def method_names(methods: str | Iterable[str | type[Method]]) -> list[str]:
+    """The names of several methods: given one by one, in a text with commas, or as "all"."""
+    if methods == ALL:
+        return list(METHODS)
+    given = [name.strip() for name in methods.split(",") if name.strip()] if isinstance(methods, str) else methods
+    names = [method_name(method) for method in given]
+    if not names:
+        raise SettingsError("no method is named", setting="methods")
+    return names
 
 
 def build_config(
@@ -54,8 +73,8 @@ def build_config(
     settings: Mapping[str, Any],
 ) -> RunConfig:
     """The configuration of a run: the preset, over it `config`, over it what is given by name."""
-    layers = read_settings(config)
-    name = method_name(method or layers.get("method", {}).get("name", "spacenet"))
+    layers = read_settings(config, method)
+    name = method_name(method or layers.get("method", {}).get("name") or default_method(stream_name(stream)))
     over = settings_layers(stream, name, settings)
     if isinstance(stream, Stream):
         layers.pop("stream", None)
@@ -112,20 +131,41 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
     if isinstance(stream, str) and is_path(stream):
         of_stream |= data_settings({key: value for key, value in of_stream.items() if key in DATA_SETTINGS})
         of_stream["data"] = Path(stream).expanduser().resolve()
+    check_names(rest, [method])
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}
+
+
+def check_names(settings: Iterable[str], methods: Sequence[str]) -> None:
+    """Raise `SettingsError` for a name that is no setting of any of these methods."""
+    known = dict.fromkeys([*(name for method in methods for name in settings_of(method)), *STREAM_SETTINGS])
+    for name in settings:
+        if name not in known:
+            raise unknown_setting(name, methods, [*known, *ARGUMENTS])
 
 
 def layers_by_method(
     stream: Stream | str, methods: list[str], settings: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Settings given by name, for each method those that it has. One that none of them has is an error."""
+    check_names(settings, methods)
     known = {method: [*settings_of(method), *STREAM_SETTINGS] for method in methods}
-    every = dict.fromkeys(name for names in known.values() for name in names)
-    for name in settings:
-        if name not in every:
-            raise unknown(f"setting of {', '.join(known)}", name, every)
     return {
         method: settings_layers(stream, method, {name: settings[name] for name in settings if name in names})
         for method, names in known.items()
     }
+
+
+def check_compared(method: str, methods: Sequence[str]) -> None:
+    """Raise `SettingsError` unless the method is among these."""
+    if method not in METHODS:
+        raise unknown("method", method, methods)
+    if method not in methods:
+        raise SettingsError(f"{method} is not among the methods compared: {', '.join(methods)}")
+
+
+def nest_method_settings(methods: Sequence[str], given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Settings of single methods, each given by its own name, as nested mappings."""
+    for name in given:
+        check_compared(name, methods)
+    return {name: to_plain(nest_settings(name, own)) for name, own in given.items()}

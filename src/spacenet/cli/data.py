@@ -9,10 +9,11 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet.cli.forms import MARKERS, form_type
+from spacenet.cli.mistakes import explain_mistakes
 from spacenet.cli.output import print_tables
 from spacenet.data.datasets import FileDataset, get_dataset, list_datasets
 from spacenet.errors import SettingsError
-from spacenet.registry import DATASETS
+from spacenet.registry import DATASETS, unknown
 from spacenet.report.tables import datasets_table
 
 
@@ -38,7 +39,12 @@ class Fetch:
 
 def data(arguments: list[str]) -> int:
     commands: dict[str, Any] = {"list": form_type(List), "fetch": form_type(Fetch)}
-    command: Any = tyro.extras.subcommand_cli_from_dict(commands, prog="spacenet data", args=arguments, config=MARKERS)
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        raise unknown("data command", arguments[0], commands)
+    with explain_mistakes(arguments, "data", *commands.values()):
+        command: Any = tyro.extras.subcommand_cli_from_dict(
+            commands, prog="spacenet data", args=arguments, config=MARKERS
+        )
     if isinstance(command, commands["fetch"]):
         dataset = get_dataset(command.name)
         if not command.from_wheel:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 import tyro
 from tyro.conf import arg
 
+from spacenet.cli.mistakes import explain_mistakes
 from spacenet.config.settings import check, describe_bounds, field_docs, field_types, is_union
 
 T = TypeVar("T")
@@ -41,7 +42,8 @@ def fill(form: type[Any], arguments: Sequence[str], command: str, description: s
     """Fill a form from the command line, with `default` where nothing is given. Bounds are not checked."""
     extra = {} if default is None else {"default": default}
     prog = f"spacenet {command}"
-    return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
+    with explain_mistakes(arguments, command, form):
+        return tyro.cli(form, prog=prog, description=description, args=list(arguments), config=MARKERS, **extra)
 
 
 def form_type(

@@ -13,6 +13,7 @@ from tyro.conf import arg
 from spacenet.api.settings import build_config
 from spacenet.cli.forms import describe, fill, form_type
 from spacenet.config.engine import EngineConfig
+from spacenet.config.presets import default_method
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.config.settings import Settings, check, field_types
 from spacenet.data.fetch import environment_folder
@@ -68,11 +69,12 @@ def peek(arguments: Sequence[str]) -> dict[str, Any]:
     for option in ("config", "method", "net", "preset"):
         parser.add_argument(f"--{option}", nargs="?")
     given, _ = parser.parse_known_args(arguments)
-    config = read_toml(Path(given.config)) if given.config else {}
+    config = read_toml(Path(given.config), given.method) if given.config else {}
     of_config = config.get("stream", {})
+    stream = stream_first(arguments)[0] or of_config.get("data") or of_config.get("name", "split-digits")
     return {
-        "stream": stream_first(arguments)[0] or of_config.get("data") or of_config.get("name", "split-digits"),
-        "method": given.method or config.get("method", {}).get("name", "spacenet"),
+        "stream": stream,
+        "method": given.method or config.get("method", {}).get("name") or default_method(stream),
         "net": given.net,
         "preset": given.preset,
         "config": config,

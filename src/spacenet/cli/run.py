@@ -49,7 +49,7 @@ def run(arguments: list[str]) -> int:
         if settings or options.out or options.config or options.seeds > 1:
             reason = "settings come from the folder; only --workers, --json and --quiet go with it"
             raise SettingsError(reason, setting="resume")
-    elif (folder / api.CONFIG).exists() or api.seed_folders(folder):
+    elif (folder / api.CONFIG).exists() or (api.seed_folders(folder) and options.seeds == 1):
         remedy = f"Continue it with --resume {folder}, or choose another --out."
         raise RunError(f"{folder} holds a run already.", cli=remedy)
     callbacks = api.tensorboard_callbacks() if options.tensorboard else ()

@@ -10,7 +10,9 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
+from spacenet.cli.folders import default_folder
 from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
+from spacenet.config.run import read_toml
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class SweepOptions(StreamOptions):
     seeds: Annotated[int, Ge(1)] = 1
     """Seeds per trial; the score is the mean ACC."""
     out: Path | None = None
-    """Folder for the search (default: sweeps/STREAM-METHOD)."""
+    """Folder for the search (default: sweeps/STREAM-METHOD, with the cut and other settings in its name)."""
 
 
 def sweep(arguments: list[str]) -> int:
@@ -36,7 +38,8 @@ def sweep(arguments: list[str]) -> int:
         SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
     stream, method = selection["stream"], selection["method"]
-    folder = options.out or Path("sweeps") / f"{api.stream_name(stream)}-{method}"
+    of_file = {"config": read_toml(options.config, method)} if options.config else {}
+    folder = options.out or default_folder("sweeps", f"{api.stream_name(stream)}-{method}", {**settings, **of_file})
     progress = Console(stderr=True, quiet=options.quiet)
 
     def show(trial: api.Trial) -> None:

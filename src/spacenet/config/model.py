@@ -1,11 +1,11 @@
 """The configuration of a model: what a run, a model file and the estimator share."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 
 from spacenet.config.settings import WIDE, Settings, check_section, field_types, from_plain, to_plain
 from spacenet.config.training import TrainingConfig
@@ -22,6 +22,8 @@ class MethodSettings(Settings):
         return self
 
 
+AUTO = "auto"
+"""The name of a network that follows from the shape of samples."""
 Value = Annotated[float, Ge(-1e15), Le(1e15)]
 Spread = Annotated[float, Ge(1e-30), Le(1e15)]
 """Squares of larger numbers, added up over a sample, would not fit into 32 bits."""
@@ -32,7 +34,8 @@ class NetConfig(Settings):
     """The network."""
 
     name: str = "mlp"
-    """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), or a registered one."""
+    """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), a registered one, or auto: small-cnn
+    for images with channels, otherwise mlp."""
     hidden: tuple[Annotated[int, Ge(1), Le(WIDE)], ...] = ()
     """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
     init: Literal["module", "glorot"] = "module"
@@ -52,11 +55,14 @@ class PreprocessingConfig(Settings):
     """Mean of the scaled values: one number, or one per channel of images."""
     std: Spread | tuple[Spread, ...] | None = None
     """Standard deviation of the scaled values, likewise."""
-    centering: Annotated[float, Ge(0), Le(1)] = 0.5
-    """What is subtracted: 0 for the mean above, 1 for the first task's mean of each feature, in between a mixture."""
-    per_feature_std: bool | None = None
-    """Divide each feature by its own standard deviation if their scales are unlike; default: yes for tables given to
-    the estimator, otherwise no."""
+    standardize: Literal["all", "channels", "features"] | None = None
+    """Which values share a mean and a standard deviation: all, those of a channel of images, or those of one feature.
+    Default: features for tables, channels for images (c, h, w), otherwise all; all where mean or std is given."""
+    centering: Annotated[float, Ge(0), Le(1)] | None = None
+    """What is subtracted from images: 0 for the mean above, 1 for the first task's mean of each pixel, in between a
+    mixture. Default: what the stream's preset says, otherwise 0.5."""
+    clip: Annotated[float, Gt(0)] | None = None
+    """Largest magnitude of normalized values; larger ones are cut off. Default: 10 for tables, otherwise none."""
 
     def validate(self) -> None:
         if self.scale is not None and self.scale == 0:
@@ -141,9 +147,29 @@ def sort_into_sections(method: str, settings: Mapping[str, Any]) -> dict[str, di
     places, found = settings_of(method), dict[str, dict[str, Any]]()
     for name, value in settings.items():
         if name not in places:
-            raise unknown(f"setting of {method}", name, places)
+            raise unknown_setting(name, [method], places)
         found.setdefault(places[name], {})[name] = value
     return found
+
+
+def nest_settings(method: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of one method by section, where some are given by section already and others by their own names."""
+    by_section = {name: value for name, value in settings.items() if name in ("method", "stream", "seed", *SECTIONS)}
+    named = {name: value for name, value in settings.items() if name not in by_section}
+    return merge(by_section, sort_into_sections(method, named))
+
+
+def unknown_setting(name: str, methods: Sequence[str], choices: Iterable[str]) -> SettingsError:
+    """The error for a name that is no setting of these methods; it may be one of others."""
+    whose = ", ".join(methods) if len(methods) <= 4 else "these methods"
+    if owners := methods_with(name):
+        return SettingsError(f"{name!r} is a setting of {', '.join(owners)}, not of {whose}")
+    return unknown(f"setting of {whose}", name, choices)
+
+
+def methods_with(setting: str) -> list[str]:
+    """The methods that have a setting of this name. All methods are imported for it."""
+    return [method for method in METHODS if setting in settings_of(method)]
 
 
 def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:

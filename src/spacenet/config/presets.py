@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from spacenet.config.model import merge
+from spacenet.config.model import AUTO, ModelConfig, merge
 from spacenet.config.run import RunConfig
 from spacenet.config.stream import CUSTOM
 from spacenet.registry import unknown
@@ -17,6 +17,8 @@ from spacenet.registry import unknown
 Layer = Mapping[str, Any]
 """Nested settings: {"training": {"epochs": 4}, "method": {…}, …}."""
 SIZES = {"selected", "reserved", "connections", "first_selected", "first_reserved", "first_connections"}
+SMALLEST_IMAGE = 8
+"""Pixels of height and width that a convolutional network is worth while for."""
 ANY, MNIST, FASHION_MNIST = "any", "split-mnist", "split-fashion-mnist"
 
 
@@ -44,7 +46,8 @@ class Preset:
         """The same for another network. Its budget was not searched for; it follows from the network's size."""
         if net == self.net:
             return self
-        return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density={})
+        density = self.density if self.net == AUTO else {}
+        return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density=density)
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
@@ -114,14 +117,8 @@ _WIDE_RESNET = _base(
 )
 
 PRESETS: dict[str, dict[str, Preset]] = {
-    # A guess for data never seen.
-    CUSTOM: {
-        "mlp": Preset(
-            _base(0.7, {}, epochs=20, batch_size=32, learning_rate=0.05),
-            space=_ANY_NET,
-            sparse_training={"learning_rate": 0.02},
-        )
-    },
+    # For data never seen. The rest follows from the data: see `resolve_automatic` and docs/own-data.md.
+    CUSTOM: {"default": Preset(_base(0.7, {"name": AUTO}, batch_size=32), space=_ANY_NET, rewire_fraction=0.3)},
     "split-digits": {
         "mlp": Preset(
             _base(0.5, {"hidden": [200, 200]}, epochs=20, batch_size=16, learning_rate=0.05),
@@ -230,14 +227,24 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))
 
 
-ESTIMATOR_PRESET: dict[str, Any] = {
-    # None: follows from the data and the network, see spacenet.model.estimator.
-    "epochs": None,
-    "learning_rate": None,
-    "phantom_classes": None,
-    "batch_size": 32,
-    "unused_first": True,
-    "rewire_fraction": 0.3,
-    "centering": 0.7,
-}
-"""Defaults of the estimator's parameters that differ from those of the settings."""
+def default_method(stream: str) -> str:
+    """The method that learns a stream if none is named: the paper's on its benchmarks, on other data what did best."""
+    return "spacenet-density" if PRESETS.get(stream, PRESETS[CUSTOM]) is PRESETS[CUSTOM] else "spacenet"
+
+
+def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> ModelConfig:
+    """The configuration with what suits samples of this shape, and the network, in place of what is left open."""
+    name = choose_net(input_shape) if config.net.name == AUTO else config.net.name
+    net, training, settings = replace(config.net, name=name), config.training, config.method_settings
+    is_mlp, sparse = name == "mlp", "phantom_classes" in vars(settings)
+    if training.learning_rate is None:
+        rate = 0.1 if not is_mlp else 0.02 if sparse else 0.05
+        training = replace(training, learning_rate=rate)
+    if vars(settings).get("phantom_classes", 0) is None:
+        settings = replace(settings, phantom_classes=8 if is_mlp else 0)
+    return replace(config, net=net, training=training, method_settings=settings)
+
+
+def choose_net(input_shape: tuple[int, ...]) -> str:
+    """The network for samples of this shape: the small CNN for images with channels, otherwise the MLP."""
+    return "small-cnn" if len(input_shape) == 3 and min(input_shape[1:]) >= SMALLEST_IMAGE else "mlp"

@@ -29,6 +29,7 @@ from spacenet.registry import unknown
 T = TypeVar("T")
 HOLDS: dict[type, Any] = {Ge: operator.ge, Gt: operator.gt, Le: operator.le, Lt: operator.lt}
 WORDS: dict[type, str] = {Ge: "{} or more", Gt: "more than {}", Le: "at most {}", Lt: "less than {}"}
+TYPE_WORDS: dict[Any, str] = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path"}
 MOST_WHOLE, MOST_NUMBER = 2**63 - 1, 1e15
 """The magnitude that integers and other numbers may have whatever is declared: TOML and torch take no larger integers,
 and squares of larger numbers, added up, would not fit into 32 bits."""
@@ -168,16 +169,59 @@ def from_plain(kind: type[T], values: Mapping[str, Any], where: str = "settings"
     known = field_types(kind)
     for name, value in values.items():
         if name not in known:
-            raise SettingsError(f"{where}: {unknown('setting', name, list(known))}")
+            raise SettingsError(f"{where}: {unknown('setting', name, known)}")
         check_plain(f"{where}: {name}", [value])
         if known[name] is not Any and isinstance(value, (list, tuple, Mapping)) and len(value) > MOST_ITEMS:
             raise SettingsError(f"{where}: {name} has more than {MOST_ITEMS:,} values")
         if typing.get_origin(known[name]) is Literal:
             _check_value(name, known[name], values[name])
+        if not fits(known[name], value):
+            raise SettingsError(f"{where}: {name} must be {describe_type(known[name])}, not {show(value)}")
     try:
         return dacite.from_dict(kind, values, _STRICT)
     except (dacite.DaciteError, TypeError) as error:
         raise SettingsError(f"{where}: {_shorten(str(error))}") from error
+
+
+def check_value(name: str, hint: Any, value: Any) -> None:
+    """Raise `SettingsError` for a value of a setting, as a file holds it, of a wrong type or out of range."""
+    if typing.get_origin(hint) is not Literal and not fits(hint, value):
+        raise SettingsError(f"must be {describe_type(hint)}, not {show(value)}", setting=name)
+    _check_value(name, hint, tuple(value) if isinstance(value, list) else value)
+
+
+def fits(hint: Any, value: Any) -> bool:
+    """Whether a value as files hold it is of a declared type. Bounds are not checked."""
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return fits(members[0], value)
+    if is_union(hint):
+        return any(fits(member, value) for member in members)
+    if origin is Literal:
+        return value in members
+    if dataclasses.is_dataclass(hint):
+        return isinstance(value, Mapping)
+    if origin is tuple and Ellipsis in members:  # one value stands for a list of it
+        return all(fits(members[0], each) for each in (value if isinstance(value, (list, tuple)) else [value]))
+    if hint in (int, float):
+        return isinstance(value, (int, float) if hint is float else int) and not isinstance(value, bool)
+    if hint is Path:
+        return isinstance(value, (str, Path))
+    return hint is Any or not isinstance(hint, type) or isinstance(value, hint)
+
+
+def describe_type(hint: Any) -> str:
+    """A declared type in words: "an integer", "a list of numbers"."""
+    origin, members = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return describe_type(members[0])
+    if is_union(hint):
+        return " or ".join(describe_type(member) for member in members if member is not types.NoneType)
+    if origin is Literal:
+        return f"one of {', '.join(map(str, members))}"
+    if origin is tuple:
+        return f"a list, each {describe_type(members[0])}"
+    return TYPE_WORDS.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def check_section(where: str, values: Any) -> None:

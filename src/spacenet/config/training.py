@@ -9,6 +9,9 @@ from annotated_types import Ge, Gt, Le, Lt
 from spacenet.config.settings import Settings
 from spacenet.errors import SettingsError
 
+STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
+"""Of a task, unless the number of epochs is given."""
+DEFAULT_RATE = 0.01
 EVERY_TASK = 100
 """With up to this many tasks, all are evaluated after each."""
 
@@ -17,14 +20,15 @@ EVERY_TASK = 100
 class TrainingConfig(Settings):
     """How a task is trained, and on what hardware."""
 
-    epochs: Annotated[int, Ge(1)] = 4
-    """Passes over the task's data."""
+    epochs: Annotated[int, Ge(1)] | None = None
+    """Passes over the task's data. Default: enough for about 600 steps, 4 to 100."""
     first_epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the first task's data, if they differ from the other tasks'."""
     batch_size: Annotated[int, Ge(1), Le(1_000_000_000)] = 128
     """Samples per step."""
-    learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.01
-    """Learning rate. With SGD, SpaceNet multiplies it by a hundredth of a task's classes if there are more than 100."""
+    learning_rate: Annotated[float, Gt(0), Le(1000)] | None = None
+    """Learning rate. Default: 0.1, in an MLP 0.02 for SpaceNet's methods and 0.05 for others. With SGD, SpaceNet
+    multiplies it by a hundredth of a task's classes if there are more than 100."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
     optimizer: Literal["sgd", "adam"] = "sgd"
@@ -63,11 +67,23 @@ class TrainingConfig(Settings):
         every = self.evaluate_every or math.ceil((tasks / EVERY_TASK) ** 2)
         return (task + 1) % every == 0 or task == tasks - 1
 
-    def epochs_of(self, task: int) -> int:
-        """Epochs of the task with this index."""
-        return self.first_epochs if task == 0 and self.first_epochs is not None else self.epochs
+    def epochs_of(self, task: int, samples: int) -> int:
+        """Epochs of the task with this index and number of samples."""
+        if task == 0 and self.first_epochs is not None:
+            return self.first_epochs
+        return self.epochs or epochs_for(samples, self.batch_size)
+
+    @property
+    def initial_rate(self) -> float:
+        """The learning rate; that of an unknown network if none is given."""
+        return DEFAULT_RATE if self.learning_rate is None else self.learning_rate
 
     def rate(self, epoch: int, epochs: int) -> float:
         """The learning rate of an epoch of `epochs`."""
         factor = 1.0 if self.schedule == "constant" else (1 + math.cos(math.pi * epoch / epochs)) / 2
-        return self.learning_rate * factor
+        return self.initial_rate * factor
+
+
+def epochs_for(samples: int, batch_size: int) -> int:
+    """Epochs that make about `STEPS` steps: few samples need more of them, many need not all be seen so often."""
+    return min(max(STEPS // max(1, math.ceil(samples / batch_size)), MIN_EPOCHS), MAX_EPOCHS)

@@ -36,6 +36,13 @@ def npz_parts(path: Path, target: Target | None = None) -> tuple[Part, Part | No
     return _npz_part(path, keys, target), _npz_part(path, test, target) if test else None
 
 
+def npz_test_part(path: Path, target: Target | None = None) -> tuple[Part, None]:
+    """What an archive holds to evaluate a model on: x_test and y_test, or x and y, or x_train and y_train."""
+    with open_npz(path, TEST) as (_, held):
+        keys = choose_arrays(path, held, TEST, WHOLE, TRAIN)
+    return _npz_part(path, keys, target), None
+
+
 def _npz_part(path: Path, keys: Sequence[str], target: Target | None) -> Part:
     x, y = keys
     where, remedy = f"{path}: {x}", how_to_save((x, y))

@@ -1,7 +1,6 @@
 """The checks that all inputs and labels pass, wherever they come from: arrays, files, data sets or requests."""
 
 import logging
-import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("spacenet")
 MAX_MAGNITUDE = 1e15
 """Squares of larger numbers, added up over a sample, would not fit into 32 bits."""
+BLOCK = 4096
+"""Samples that are checked at a time."""
 MAX_LABEL = 1000
 """Characters of a label."""
 MAX_LABELS_BYTES = 64 * 1024**2
@@ -40,8 +41,8 @@ def check_samples(x: "Array", where: str, first: int | None = None) -> "Array":
         row = bad[0] + (first or 0)
         raise DataError(f"{where} has NaN or infinite values{count}, the first in row {row}; remove or replace them")
     if x.size and x.dtype.itemsize > 1:
-        rows = x.reshape(len(x), -1)
-        largest = np.maximum(rows.max(axis=1).astype(np.float64), -rows.min(axis=1).astype(np.float64))
+        axes = tuple(range(1, x.ndim))
+        largest = np.maximum(x.max(axis=axes).astype(np.float64), -x.min(axis=axes).astype(np.float64))
         row = int(largest.argmax())
         if largest[row] > MAX_MAGNITUDE:
             value = f"row {row + (first or 0)} has a value of magnitude {largest[row]:.1e}"
@@ -88,9 +89,12 @@ def looks_scaled(x: "Array", scale: float) -> bool:
 
 def find_nonfinite(x: "Array") -> "Array":
     """The indices of the rows with NaN or infinite values."""
-    if x.dtype.kind != "f":
+    if x.dtype.kind != "f" or not x.size:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(~np.isfinite(x).reshape(len(x), math.prod(x.shape[1:])).all(axis=1))
+    axes = tuple(range(1, x.ndim))
+    # In blocks: a mask of everything would take a quarter of the memory of the samples.
+    blocks = (x[first : first + BLOCK] for first in range(0, len(x), BLOCK))
+    return np.flatnonzero(~np.concatenate([np.isfinite(block).all(axis=axes) for block in blocks]))
 
 
 def to_native(array: "Array") -> "Array":

@@ -1,6 +1,7 @@
 """Parquet tables, read in chunks with pyarrow."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def read_parquet(path: Path, shape: Shape, label: str | None = None, drop: Seque
     """The samples of a table in chunks, for a model that takes this shape. A column of labels is left out."""
     columns, _ = _find_columns(path, label, drop)
     target_shape(str(path), columns, Target(shape))
-    for x, _ in _read_batches(path, columns, samples_per_chunk(shape)):
+    for x, _ in _read_batches(path, replace(columns, label=None), samples_per_chunk(shape)):  # labels may be missing
         yield x.reshape(-1, *shape)
 
 
@@ -77,7 +78,7 @@ class _open:  # noqa: N801
         if not self.path.is_file():
             raise DataError(f"{self.path}: no such file")
         try:
-            self.file = library.ParquetFile(self.path)
+            self.file = library.ParquetFile(self.path, pre_buffer=False)
         except Exception as error:
             raise self._damaged(error) from error
         return self.file

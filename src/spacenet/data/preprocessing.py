@@ -1,6 +1,8 @@
 """The normalization of inputs. It is fitted once, on the first task: later tasks must not influence it."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,44 +10,109 @@ import torch
 from torch import Tensor
 
 from spacenet.config.model import PreprocessingConfig
+from spacenet.data.checks import PIXEL_SCALE
 
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-15
 SCALE_RATIO = 10.0
-"""Features have different scales if the largest standard deviation is this many times the median."""
+"""Columns of a table have different scales if the largest standard deviation is this many times the smallest."""
+MANY_COLUMNS, SMALL_SCALES = 20, 0.25
+"""Of so many columns, this part may vary less: they may be pixels, some of which are hardly ever set."""
+OUTLIER = 5.0
+"""Values of a column that lie this many times its interquartile range outside of it do not count when it is fitted."""
+CENTERING = 0.5
+CLIP = 10.0
+"""The largest magnitude of normalized values of a table, in standard deviations."""
+LEAST_SPREAD = 1e-6
+"""A column is divided by at least this part of its mean: one that is almost constant at first may vary later."""
+MAX_ROWS = 100_000
+"""Rows that quantiles are computed from."""
+
+
+def resolve_preprocessing(
+    config: PreprocessingConfig, x: Array, known: Mapping[str, Any] | None = None
+) -> PreprocessingConfig:
+    """The configuration with what is known of a data set, or suits raw values like these, in place of None."""
+    known = known or {}
+    constants = {key: known.get(key) if getattr(config, key) is None else getattr(config, key) for key in CONSTANTS}
+    if constants["scale"] is None:
+        constants["scale"] = PIXEL_SCALE if x.dtype == np.uint8 else 1.0
+    per = config.standardize
+    if per is None and constants["mean"] is None and constants["std"] is None:
+        per = "features" if x.ndim == 2 and x.dtype != np.uint8 else "channels" if x.ndim == 4 else None
+    clip = CLIP if config.clip is None and per == "features" else config.clip
+    centering = CENTERING if config.centering is None else config.centering
+    return replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
+
+
+CONSTANTS = ("scale", "mean", "std")
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """(x · scale − mean) / std; `mean` and `std` broadcast to a sample's shape."""
+    """(x · scale − mean) / std, with magnitudes of at most `clip`; `mean` and `std` broadcast to a sample's shape."""
 
     scale: float
     mean: Tensor
     std: Tensor
+    clip: float = math.inf
 
     @classmethod
     def fit(cls, first: Array, config: PreprocessingConfig) -> "Normalization":
         """Fit it to the raw inputs of the first task."""
-        scale = 1.0 if config.scale is None else config.scale
-        x = _to_scaled_tensor(first, scale)
-        constant = x.mean() if config.mean is None else _per_channel(config.mean)
+        config = resolve_preprocessing(config, first)
+        assert config.scale is not None
+        assert config.centering is not None
+        clip = math.inf if config.clip is None else config.clip
+        if config.standardize == "features" and config.mean is None and config.std is None:
+            return cls(config.scale, *_fit_features(first, config.scale), clip)
+        x = _to_scaled_tensor(first, config.scale)
+        each = config.standardize == "channels" and x.dim() == 4
+        constant = _mean(x, each) if config.mean is None else _per_channel(config.mean)
         mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), config.centering)
         if isinstance(config.std, tuple):
-            return cls(scale, mean, _per_channel(config.std))
-        # Not for pixels: those that hardly vary in the first task may do so later.
-        if config.std is None and config.per_feature_std:
-            own = (x - x.mean(0)).square().mean(0).sqrt()
-            varying = own[own > 0]
-            if len(varying) and varying.max() > SCALE_RATIO * varying.median():
-                return cls(scale, mean, torch.where(own > 0, own, varying.median()))
+            return cls(config.scale, mean, _per_channel(config.std), clip)
         spread = x - mean
+        if each and config.std is None:
+            return cls(config.scale, mean, _root_mean_squares(spread), clip)
         overall = config.std or float(spread.square().mean().sqrt())
         if overall < SMALLEST:  # squares of very small numbers are 0 in 32 bits
             overall = float(spread.double().square().mean().sqrt()) or 1.0
-        return cls(scale, mean, torch.tensor(overall))
+        return cls(config.scale, mean, torch.tensor(overall), clip)
 
     def __call__(self, x: Array) -> Tensor:
-        return _to_scaled_tensor(x, self.scale).sub_(self.mean).div_(self.std)
+        made = _to_scaled_tensor(x, self.scale).sub_(self.mean).div_(self.std)
+        return made.clamp_(-self.clip, self.clip) if math.isfinite(self.clip) else made
+
+
+def _fit_features(first: Array, scale: float) -> tuple[Tensor, Tensor]:
+    """The mean and the standard deviation of each feature, without outliers; columns of one scale share the latter."""
+    x = first.reshape(len(first), -1).astype(np.float64) * scale
+    low, high = np.quantile(x[:: max(1, len(x) // MAX_ROWS)], (0.25, 0.75), axis=0)
+    reach = np.where(high > low, OUTLIER * (high - low), np.inf)  # nothing is known of how a constant half varies
+    np.clip(x, low - reach, high + reach, out=x)
+    mean, own = x.mean(0), x.std(0)
+    varying = own[own > SMALLEST]
+    if not len(varying):
+        std = np.float64(1.0)
+    elif varying.max() <= SCALE_RATIO * np.quantile(varying, SMALL_SCALES if len(varying) >= MANY_COLUMNS else 0.0):
+        # Not each by its own: features such as pixels, which hardly vary at first, may do so later.
+        std = np.sqrt(np.square(own).mean())
+    else:
+        typical = np.where(mean == 0, 1.0, np.abs(mean))
+        std = np.where(own > SMALLEST, np.maximum(own, LEAST_SPREAD * typical), typical).reshape(first.shape[1:])
+    return torch.from_numpy(mean.reshape(first.shape[1:])).float(), torch.tensor(std, dtype=torch.float32)
+
+
+def _mean(x: Tensor, each_channel: bool) -> Tensor:
+    return x.mean((0, 2, 3)).reshape(-1, 1, 1) if each_channel else x.mean()
+
+
+def _root_mean_squares(spread: Tensor) -> Tensor:
+    """Of each channel; one that is constant gets that of all."""
+    own = spread.square().mean((0, 2, 3)).sqrt()
+    overall = float(own.square().mean().sqrt())
+    return torch.where(own > SMALLEST, own, overall if overall > SMALLEST else 1.0).reshape(-1, 1, 1)
 
 
 def _to_scaled_tensor(x: Array, scale: float) -> Tensor:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.config.stream import DataConfig, StreamConfig
-from spacenet.data.array_parts import npy_part, npz_parts
+from spacenet.data.array_parts import npy_part, npz_parts, npz_test_part
 from spacenet.data.dataset import Dataset
 from spacenet.data.folders import ImageSize, folder_parts
 from spacenet.data.kinds import FILES, find_kind
@@ -91,6 +91,16 @@ def read_labeled(
     return LabeledData(split.x_train, split.y_train, split.x_test, split.y_test, f"{checksum:08x}")
 
 
+def read_for_evaluation(
+    sources: Sequence[str | Path], config: DataConfig, target: Target, progress: bool = False
+) -> tuple[Array, Array]:
+    """The samples and labels to evaluate a model on: of each file or folder its test part, else all of it."""
+    reader = _Reader(config, target, None, progress, test_only=True)
+    pairs = [reader.open_one(Path(source).expanduser()) for source in sources]
+    x, y, _ = read_parts([part if test is None else test for part, test in pairs], progress)
+    return x, y
+
+
 def read_dataset(config: StreamConfig, progress: bool = False) -> Dataset:
     """The data set in the user's file or folder: with its test part, or with one that is split off."""
     assert config.data is not None
@@ -126,21 +136,24 @@ class _Reader:
     target: Target | None
     image_size: ImageSize
     progress: bool
+    test_only: bool = False
+    """Whether of an archive with a test part only that is needed."""
 
     def open(self, paths: Sequence[Path]) -> tuple[list[Part], list[Part]]:
         """The parts of all paths: those to learn from, and those for the test."""
         test = None if self.config.test is None else self.config.test.expanduser()
         # Images of both parts are brought to one format, so their folders are looked at together.
         together = test is not None and {find_kind(path) for path in (*paths, test)} == {"folder"}
-        pairs = [self._open(path, test if together and path == paths[0] else None) for path in paths]
+        pairs = [self.open_one(path, test if together and path == paths[0] else None) for path in paths]
         parts, tests = [part for part, _ in pairs], [part for _, part in pairs if part is not None]
         if test is not None and not together:
-            tests = [self._open(test)[0]]
+            tests = [self.open_one(test)[0]]
         if self.config.test_fraction is not None and tests:
             raise SettingsError(f"{tests[0].where} is the test part, so none is split off", setting="test_fraction")
         return parts, tests
 
-    def _open(self, path: Path, test: Path | None = None) -> tuple[Part, Part | None]:
+    def open_one(self, path: Path, test: Path | None = None) -> tuple[Part, Part | None]:
+        """What a path holds, and its test part if it has one."""
         config, kind = self.config, find_kind(path)
         if kind == "csv":
             return csv_part(path, config.label, config.dropped, config.header, self.target), None
@@ -154,6 +167,6 @@ class _Reader:
         if kind == "folder":
             return folder_parts(path, test, self.image_size, self.target, self.progress)
         if kind == "npz":
-            return npz_parts(path, self.target)
+            return npz_test_part(path, self.target) if self.test_only else npz_parts(path, self.target)
         needed = f"{', '.join(FILES)}, or a folder with one sub-folder per class"
         raise DataError(f"{path}: holds no labels; use {needed}")

@@ -13,7 +13,7 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.kinds import source_name
-from spacenet.data.preprocessing import Array, Normalization
+from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
 from spacenet.data.sources import data_settings, read_dataset
 from spacenet.data.stream_views import describe_stream, stream_to_html
 from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
@@ -394,11 +394,8 @@ class Stream(Sequence[Task]):
     @property
     def resolved_preprocessing(self) -> PreprocessingConfig:
         """The preprocessing with what the data set says in place of None."""
-        config = self.preprocessing
-        known: dict[str, Any] = {
-            key: getattr(self.dataset, key) for key in ("scale", "mean", "std") if getattr(config, key) is None
-        }
-        return dataclasses.replace(config, per_feature_std=bool(config.per_feature_std), **known)
+        known = {key: getattr(self.dataset, key) for key in CONSTANTS}
+        return resolve_preprocessing(self.preprocessing, self.dataset.x_train, known)
 
     @cached_property
     def normalization(self) -> Normalization:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def describe_stream(stream: "Stream") -> str:
     """Name, number of tasks, classes and samples, shape."""
-    train, test = (sum(counts) for counts in _count_samples(stream))
+    train, test = (sum(counts) for counts in count_samples(stream))
     shape = "×".join(map(str, stream.input_shape))
     return (
         f"Stream({stream.name!r}: {plural(len(stream), 'task')}, {plural(len(stream.labels), 'class', 'es')}, "
@@ -24,7 +24,7 @@ def describe_stream(stream: "Stream") -> str:
 def stream_to_html(stream: "Stream") -> str:
     """A table with the classes and the number of samples of each task."""
     heading = "".join(f"<th>{word}</th>" for word in ("Task", "Classes", "Training samples", "Test samples"))
-    counts = zip(stream.task_labels, *_count_samples(stream), strict=True)
+    counts = zip(stream.task_labels, *count_samples(stream), strict=True)
     rows = "".join(
         f"<tr><td>{number}</td><td>{html.escape(', '.join(map(str, labels)))}</td>"
         f"<td>{train:,}</td><td>{test:,}</td></tr>"
@@ -34,7 +34,7 @@ def stream_to_html(stream: "Stream") -> str:
     return f"<table>{caption}<thead><tr>{heading}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _count_samples(stream: "Stream") -> tuple[list[int], list[int]]:
+def count_samples(stream: "Stream") -> tuple[list[int], list[int]]:
     """For each task the number of its training samples, and of its test samples."""
 
     def count(y: Array) -> list[int]:

@@ -14,7 +14,7 @@ import math
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -166,6 +166,7 @@ def read_csv(
     limit = max(64 * 1024, NUMBER_BYTES * length)
     with report_damage(where, "write numbers, one sample per line"):
         columns, records = open_table(stream, where, limit, label, drop, header, length)
+        columns = replace(columns, label=None)  # labels may be missing here
         for x, _ in read_batches(records, columns, where, samples_per_chunk(shape)):
             yield x.reshape(-1, *shape)
 
@@ -185,7 +186,7 @@ def open_table(
         first = list(islice(records, 2))
     if not first:
         raise DataError(f"{where}: holds no samples; write one per line")
-    cells = first[0][1]
+    cells = [cell.strip() for cell in first[0][1]]
     has_header = is_header(cells, first[1][1] if len(first) > 1 else None, label) if header is None else header
     if has_header and len(first) == 1:
         raise DataError(f"{where}: holds no samples; there is only a header")
@@ -235,12 +236,12 @@ def _read_records(stream: IO[bytes], where: str, limit: int, length: int | None)
         if len(line) > limit:
             expected = f"{length} numbers" if length is not None else "one sample"
             raise DataError(f"{where}, line {number}: is too long for {expected}; write one sample per line")
-        text = line.decode("utf-8-sig", "replace").strip(" \r\n")
+        text = line.decode("utf-8" if number > 1 else "utf-8-sig", "replace").strip(" \r\n")
         if not text or text.isspace():
             continue
         delimiter = delimiter or next((each for each in DELIMITERS if each in text), ",")
         if '"' not in text:
-            yield number, text.split() if delimiter == " " else [cell.strip() for cell in text.split(delimiter)]
+            yield number, text.split() if delimiter == " " else text.split(delimiter)
             continue
         try:
             yield number, next(csv.reader([text], delimiter=delimiter, skipinitialspace=True, strict=True))
@@ -270,7 +271,7 @@ def read_batches(
             if len(cells) != columns.count:
                 place = f"{where}, line {line} (row {row + len(lines)})"
                 raise DataError(f"{place}: has {len(cells)} cells; the lines before have {columns.count}")
-            labels.append(cells[columns.label] if columns.label is not None else "")
+            labels.append(cells[columns.label].strip() if columns.label is not None else "")
             lines.append(line)
             for number in left_out:
                 del cells[number]
@@ -291,7 +292,7 @@ def read_batches(
 def _explain(cells: Sequence[str], columns: Columns, where: str, line: int, row: int) -> DataError:
     """Why cells are not numbers."""
     at = next(number for number, cell in enumerate(cells) if not _is_number(cell))
-    place, cell = f"{where}, line {line} (row {row}), {columns.describe(columns.inputs[at])}", cells[at]
+    place, cell = f"{where}, line {line} (row {row}), {columns.describe(columns.inputs[at])}", cells[at].strip()
     if cell.lower() in MISSING:
         return DataError(f"{place}: the value is missing; {FILL_IN}")
     hint = " If this line names the columns, say so." if row == 0 and columns.names is None else ""

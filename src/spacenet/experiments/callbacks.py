@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
+from spacenet.data.stream_views import count_samples
 from spacenet.experiments.metrics import Record, mean_so_far
 from spacenet.training.loop import Epoch
 
@@ -77,7 +78,8 @@ class LineLogger(Callback):
 
     def on_run_begin(self, start: RunStart) -> None:
         model, stream = start.config.model, start.stream
-        self._epochs = [model.training.epochs_of(task) for task in range(len(stream))]
+        sizes = enumerate(count_samples(stream)[0])
+        self._epochs = [model.training.epochs_of(task, samples) for task, samples in sizes]
         resumed = f", resuming after {start.tasks_done} tasks" if start.tasks_done else ""
         self.write(f"{model.method} learns {stream.name} in {len(stream)} tasks, seed {model.seed}{resumed}")
         for warning in start.warnings:

@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from spacenet.config.model import nest_settings
 from spacenet.config.presets import Layer, preset_config
-from spacenet.config.run import RunConfig
+from spacenet.config.run import METHODS_SECTION, RunConfig
 from spacenet.config.stream import DATA_SETTINGS
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Outcome
@@ -23,26 +24,30 @@ from spacenet.utils.text import MeanStd
 
 REFERENCE = "naive"
 """The method whose time is 1."""
-METHODS_SECTION = "methods"
 SUMMARY, COMPARISON = "summary.json", "comparison.json"
-SUMMARIZED = ("acc", "bwt", "task_il_acc", "seconds")
+SUMMARIZED = ("acc", "aia", "bwt", "forgetting", "task_il_acc", "seconds")
 SAME_STREAM = ("name", *DATA_SETTINGS, "classes_per_task", "tasks", "shuffle_classes", "validation")
 """Settings of the stream that the runs of a comparison share; data_dir says where the data is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method in the table. Everything in it was measured."""
+    """One method in the table. Everything in it was measured; None stands for what a table kept by an earlier version
+    lacks. `spacenet.experiments.metric_names` says what the metrics mean."""
 
     strategy: str
     method: str
     seeds: int
     acc: MeanStd
+    aia: MeanStd | None = None
     bwt: MeanStd
+    forgetting: MeanStd | None = None
     task_il_acc: MeanStd
     parameters: int
+    bytes_kept: int | None = None
+    """Kept from task to task, network included."""
     extra_bytes: int
-    """Kept from task to task besides the network."""
+    """Of these, what is kept besides the network."""
     images: int
     units_added: int
     seconds: float
@@ -89,11 +94,11 @@ def comparison_configs(
 ) -> dict[str, RunConfig]:
     """Each method's configuration: its preset, `settings` for all and under "methods" for it, and what `over` has."""
     if "method" in settings:
-        raise SettingsError(f"[method] belongs to one method; write [{METHODS_SECTION}.NAME.method]")
+        raise SettingsError(f"[method] belongs to one method; write [{METHODS_SECTION}.NAME] for the method NAME")
     common = {key: value for key, value in settings.items() if key != METHODS_SECTION}
     own = settings.get(METHODS_SECTION, {})
     return {
-        name: preset_config(stream, name, common, own.get(name, {}), given, preset=preset)
+        name: preset_config(stream, name, common, nest_settings(name, own.get(name, {})), given, preset=preset)
         for name, given in over.items()
     }
 
@@ -156,9 +161,12 @@ def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
         method=name,
         seeds=len(runs),
         acc=over_seeds("acc"),
+        aia=over_seeds("aia"),
         bwt=over_seeds("bwt"),
+        forgetting=over_seeds("forgetting"),
         task_il_acc=over_seeds("task_il_acc"),
         parameters=round(over_seeds("parameters").mean),
+        bytes_kept=round(over_seeds("bytes_kept").mean),
         extra_bytes=round(over_seeds("extra_bytes").mean),
         images=round(over_seeds("images_kept").mean),
         units_added=round(over_seeds("units_added").mean),
@@ -173,6 +181,12 @@ def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
 def seed_folders(folder: Path) -> list[Path]:
     """The runs in a folder of several seeds."""
     return sorted((path.parent for path in folder.glob(f"seed-*/{CONFIG}")), key=lambda path: (len(path.name), path))
+
+
+def finished_seeds(folder: Path | None) -> list[int]:
+    """The seeds that are finished in a folder of several; none without a folder."""
+    finished = [place for place in seed_folders(folder) if load_metrics(place)] if folder else []
+    return [load_config(place).model.seed for place in finished]
 
 
 def runs_in(folder: Path) -> list[Path]:

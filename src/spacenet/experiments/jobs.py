@@ -4,7 +4,7 @@ import dataclasses
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spacenet.config.engine import EngineConfig
+from spacenet.config.model import AUTO
 from spacenet.config.run import RunConfig
+from spacenet.config.settings import show
 from spacenet.data.stream import Stream
 from spacenet.errors import FileError, RunError, SpaceFull, SpacenetError
 from spacenet.experiments.callbacks import Callback, FileLogger, LineLogger
@@ -35,9 +37,11 @@ from spacenet.training.hardware import Hardware, find_hardware
 
 log = logging.getLogger("spacenet")
 IGNORED = ("stream.data_dir", "net.graph")
-RESOLVED = ("method.expected_tasks",)
-"""What a run fills in where it is not given."""
 """Settings that say where data is, not what it is; and the graph of a module, which is found when the run begins."""
+RESOLVED = ("method.expected_tasks", "training.learning_rate", "method.phantom_classes")
+"""What a run fills in where it is not given."""
+MOST_SHOWN = 3
+"""Settings that a message names."""
 
 
 class UnexpectedError(RunError):
@@ -80,21 +84,37 @@ def check_folder(job: Job) -> None:
     if job.folder is None or not (job.folder / CONFIG).is_file():
         return
     old, new = (config.to_plain() for config in (load_config(job.folder), job.config))
-    if differing := ", ".join(differing_settings(old, new)):
-        raise RunError(
-            f"{job.folder} holds a run with other settings ({differing}); choose another folder, or remove it"
-        )
+    if found := differing_settings(old, new):
+        raise other_settings(f"{job.folder} holds a run with other settings", found)
     metrics = load_metrics(job.folder)
     if metrics is not None and job.stream is not None:
         check_labels(job.folder, [task["labels"] for task in metrics.get("tasks", [])], job.stream)
 
 
-def differing_settings(old: object, new: object, name: str = "") -> list[str]:
-    """The names of settings that differ in two configurations as nested mappings: training.epochs, say."""
+def differing_settings(old: object, new: object, name: str = "") -> dict[str, tuple[object, object]]:
+    """The settings that differ in two configurations as nested mappings: training.epochs, say, with both values."""
     if isinstance(old, dict) and isinstance(new, dict):
         places = {key: f"{name}.{key}".removeprefix(".") for key in sorted({*old, *new})}
-        return [found for key in places for found in differing_settings(old.get(key), new.get(key), places[key])]
-    return [] if old == new or name in IGNORED or (name in RESOLVED and new is None) else [name]
+        parts = [differing_settings(old.get(key), new.get(key), place) for key, place in places.items()]
+        return {name: values for part in parts for name, values in part.items()}
+    left_open = (name in RESOLVED and new is None) or (name == "net.name" and new == AUTO)
+    return {} if old == new or name in IGNORED or left_open else {name: (old, new)}
+
+
+def other_settings(fact: str, found: Mapping[str, tuple[object, object]]) -> RunError:
+    """The error for a folder that holds something else: the first settings that differ, with both values."""
+    names_first = sorted(found, key=lambda name: not name.endswith("name"))
+    texts = [f"{name} is {_text(found[name][0])} there, {_text(found[name][1])} here" for name in names_first]
+    more = f"; and {len(texts) - MOST_SHOWN} more" if len(texts) > MOST_SHOWN else ""
+    return RunError(
+        f"{fact}: {'; '.join(texts[:MOST_SHOWN])}{more}.",
+        cli="Choose another folder with --out, or remove that one.",
+        python="Pass another folder as out, or remove that one.",
+    )
+
+
+def _text(value: object) -> str:
+    return "not set" if value is None else show(value)
 
 
 def default_workers(config: RunConfig) -> int:

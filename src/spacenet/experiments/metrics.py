@@ -1,5 +1,6 @@
-"""What a run measures: the accuracy matrix, the figures computed from it, and what a method keeps.
+"""What a run measures: the accuracy matrix, the metrics computed from it, and what a method keeps.
 
+`Scores` says how each metric is computed; `spacenet.experiments.metric_names` has their names and short descriptions.
 Accuracies are percentages. A `Record` is kept in a run's checkpoints and turned into metrics.json.
 """
 
@@ -35,6 +36,11 @@ class Scores:
 
     acc: float
     """ACC: mean accuracy over the tasks learned, after the last of them (equation 7)."""
+    aia: float
+    """AIA, average incremental accuracy: the mean of ACC after each task, over the tasks learned by then.
+
+    Where all tasks have as many test samples, ACC after a task is the accuracy over all classes seen so far. Left
+    out are tasks after which not all earlier ones were tested (`evaluate_every`)."""
     bwt: float
     """BWT: mean change of each earlier task's accuracy since it was learned (equation 7)."""
     forgetting: float
@@ -56,11 +62,18 @@ def scores(matrix: Matrix, untrained: list[float]) -> Scores:
     best = np.fmax.reduce(np.where(np.tri(count, dtype=bool), measured, np.nan)[:-1]) if count > 1 else last[:0]
     return Scores(
         acc=_mean(last),
+        aia=average_incremental_accuracy(matrix),
         bwt=_mean(last[:-1] - first[:-1]),
         forgetting=_mean(best[:-1] - last[:-1]),
         fwt=_mean(measured.diagonal(1) - np.array(untrained[1:count])),
         learning_accuracy=_mean(first),
     )
+
+
+def average_incremental_accuracy(matrix: Matrix) -> float:
+    """The mean of `mean_so_far` after each task, where it is known."""
+    known = [mean for number, row in enumerate(matrix, 1) if (mean := mean_so_far(row, number)) is not None]
+    return _mean(np.array(known))
 
 
 def mean_so_far(row: Row, learned: int) -> float | None:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from spacenet.config.model import ModelConfig
+from spacenet.config.presets import resolve_automatic
 from spacenet.config.run import RunConfig, read_toml
 from spacenet.data.augmentation import check_images
 from spacenet.data.stream import Stream
@@ -24,7 +25,7 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies
+from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies, average_incremental_accuracy
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -91,7 +92,10 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
     """The metrics of a finished run; None if it is not finished."""
     path = folder / METRICS
     with report_os_errors(path, "read"):
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+        metrics = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    if metrics and "matrix" in metrics:  # runs of earlier versions lack it
+        metrics.setdefault("aia", average_incremental_accuracy(metrics["matrix"]))
+    return metrics
 
 
 def remove_state(folder: Path) -> None:
@@ -144,9 +148,9 @@ class Run:
         self.hardware = hardware or find_hardware(config.model.training)
         self.config, self.folder = config, folder if self.hardware.leads else None
         self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
-        net = resolve_net(config.model.net, self.stream.input_shape)
-        settings = config.model.method_settings.for_tasks(len(self.stream))
-        model = dataclasses.replace(config.model, net=net, method_settings=settings)
+        model = resolve_automatic(config.model, self.stream.input_shape)
+        net = resolve_net(model.net, self.stream.input_shape)
+        model = dataclasses.replace(model, net=net, method_settings=model.method_settings.for_tasks(len(self.stream)))
         self.config = config = dataclasses.replace(config, model=model)
         self.method = build_method(config.model, self.stream.input_shape, self.hardware.device)
         self.record = Record(warnings=self.method.check(self.stream))

@@ -15,9 +15,9 @@ from spacenet.config.presets import preset_config
 from spacenet.config.ranges import Choice
 from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
-from spacenet.errors import DataError, FileError, RunError, SettingsError
+from spacenet.errors import DataError, FileError, SettingsError
 from spacenet.experiments.clusters import ClusterLost
-from spacenet.experiments.jobs import Job, Outcome, differing_settings
+from spacenet.experiments.jobs import Job, Outcome, differing_settings, other_settings
 from spacenet.experiments.journal import Journal
 from spacenet.methods import get_method
 from spacenet.utils.extras import require_extra
@@ -82,10 +82,10 @@ class Sweep:
         study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)
         old, settings = study.user_attrs, self.config({}).to_plain()
         about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
-        differing = [f"{name} {old[name]}" for name, value in about.items() if old.get(name, value) != value]
-        differing = differing or differing_settings(old.get(SETTINGS, settings), settings)
-        if differing:
-            raise RunError(f"{self.folder} holds another search ({', '.join(differing)}); choose another folder")
+        kept = {name: old.get(name, value) for name, value in about.items()}
+        found = differing_settings(kept, about) or differing_settings(old.get(SETTINGS, settings), settings)
+        if found:
+            raise other_settings(f"{self.folder} holds another search", found)
         for name, value in {**about, SETTINGS: settings}.items():
             study.set_user_attr(name, value)
         return study

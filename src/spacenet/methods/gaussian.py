@@ -31,6 +31,10 @@ class Gaussian(UntrainedMethod):
         super().setup()
         self.densities = self.settings.build_densities(whiten=False)
 
+    def use_shape(self, shape: tuple[int, ...]) -> None:
+        kind = class_statistics.resolve_representation(self.settings.representation, shape)
+        self.densities.shrinkage = self.settings.shrink(shape, kind)
+
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         self.densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
 

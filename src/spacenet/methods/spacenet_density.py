@@ -56,7 +56,7 @@ class SpaceNetDensity(AdaptiveMethod):
     first_units: dict[str, Tensor] = kept("view", dict, on_cpu=True)
     """The parameters of the network's units after the first task, where features are used."""
     search_space: ClassVar = {
-        "method.shrinkage": Uniform(0.2, 0.95),
+        "method.shrinkage": Uniform(0.02, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
         "method.sharpness": Uniform(0.02, 1.0, log=True),
         "method.network_weight": Uniform(0.0, 1.0),
@@ -69,7 +69,7 @@ class SpaceNetDensity(AdaptiveMethod):
         self.densities = self.settings.build_densities(whiten=self.uses_features)
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
-        self._representation(shape)
+        self.densities.shrinkage = self.settings.shrink(shape, self._representation(shape))
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:

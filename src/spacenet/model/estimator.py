@@ -5,7 +5,6 @@ their bounds and texts, and nowhere else.
 """
 
 import inspect
-import math
 import textwrap
 import types
 import typing
@@ -20,9 +19,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from spacenet.config.model import SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
-from spacenet.config.presets import ESTIMATOR_PRESET
+from spacenet.config.model import AUTO, SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
+from spacenet.config.presets import default_method, preset_config
 from spacenet.config.settings import field_docs, field_types
+from spacenet.config.stream import CUSTOM
 from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError
@@ -31,15 +31,8 @@ from spacenet.model.model import Model, fixed_setting_error, model_method
 from spacenet.nets import net_name
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
-STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
 EXCLUDED = ("devices", "evaluate_every", "name", "graph")
 """Settings of a run that a model does not have."""
-AUTOMATIC = {
-    "epochs": f"None: enough for about {STEPS} steps, {MIN_EPOCHS} to {MAX_EPOCHS}.",
-    "learning_rate": "None: 0.02 for the MLP, 0.1 for other networks.",
-    "phantom_classes": "None: 8 for the MLP, 0 for other networks.",
-}
-"""Settings that follow from the first task's data and the network if they are None."""
 WIDTH = 110  # characters of a line in the docstring
 
 
@@ -75,7 +68,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         check_classification_targets(labels)
         x = move_channels(x, "X")
         model = self.new_model(x) if anew else self.model_
-        config = None if anew else self._changed_config(x)
+        config = None if anew else self._changed_config()
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
         model.learn(x, labels, config=config, on_epoch=show)
         self.model_ = model
@@ -85,16 +78,9 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def new_model(self, x: Array) -> Model:
         """A model with these settings for inputs like x, which has learned nothing yet."""
         model_method(self.method)
-        net, given = self._net_name(x.shape[1:]), self._settings()
-        values = {**automatic_settings(len(x), given["batch_size"], net), **given}
-        names = {"net": {"name": net}, "method": {"name": self.method}, "seed": _seed(self.random_state)}
-        config = ModelConfig.from_plain(merge(names, sort_into_sections(self.method, values)))
-        return Model(config, tuple(x.shape[1:]))
-
-    def _net_name(self, input_shape: tuple[int, ...]) -> str:
-        if isinstance(self.net, str):
-            return ("small-cnn" if len(input_shape) == 3 else "mlp") if self.net == "auto" else self.net
-        return str(net_name(self.net))
+        names = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
+        given = merge(sort_into_sections(self.method, self._settings()), names)
+        return Model(preset_config(CUSTOM, self.method, given).model, tuple(x.shape[1:]))
 
     def _plain_params(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in self.get_params().items()}
@@ -111,18 +97,17 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 values[name] = _plain(value)
         return values
 
-    def _changed_config(self, x: Array) -> ModelConfig:
+    def _changed_config(self) -> ModelConfig:
         """The configuration of the fitted model with what `set_params` has changed since the last task."""
         config, before, now = self.model_.config, self._learned_params, self._plain_params()
         changed = [name for name, value in now.items() if value != before[name]]
         for name in ("method", "random_state"):
             if name in changed:
                 raise fixed_setting_error(name)
-        if self._net_name(self.model_.input_shape) != config.net.name:
+        if net_name(self.net) not in (AUTO, config.net.name):
             raise fixed_setting_error("net")
         known, given = setting_parameters(), self._settings()
-        automatic = automatic_settings(len(x), given["batch_size"], config.net.name)
-        values = {name: given.get(name, automatic.get(name)) for name in changed if name in known}
+        values = {name: given.get(name, known[name].default) for name in changed if name in known}
         return ModelConfig.from_plain(merge(config.to_plain(), sort_into_sections(config.method, values)))
 
     # Predicting
@@ -233,6 +218,7 @@ class Parameter:
 def setting_parameters() -> dict[str, Parameter]:
     """All settings that the estimator takes, by name."""
     found: dict[str, Parameter] = {}
+    preset = preset_config(CUSTOM, default_method(CUSTOM)).model.flat()
     kinds: list[tuple[str, type]] = [("", kind) for kind in SECTIONS.values()]
     for method, kind in [*kinds, *((method, settings_type(method)) for method in METHODS)]:
         docs, hints = field_docs(kind), field_types(kind)
@@ -241,22 +227,9 @@ def setting_parameters() -> dict[str, Parameter]:
             if name in EXCLUDED:
                 continue
             methods = (*(found[name].methods if name in found else ()), *([method] if method else []))
-            hint = hints[name] | None if name in AUTOMATIC else hints[name]
-            doc = f"{docs.get(name, '')} {AUTOMATIC.get(name, '')}".strip()
-            found[name] = Parameter(ESTIMATOR_PRESET.get(name, field.default), hint, doc, methods)
+            default = preset.get(name, field.default) if field.default is not None else None
+            found[name] = Parameter(default, hints[name], docs.get(name, ""), methods)
     return found
-
-
-def automatic_settings(samples: int, batch_size: Any, net: str) -> dict[str, Any]:
-    """The values of `AUTOMATIC` settings for a task with this number of samples."""
-    size = batch_size if isinstance(batch_size, int) else ESTIMATOR_PRESET["batch_size"]
-    rate, phantoms = (0.02, 8) if net == "mlp" else (0.1, 0)
-    return {"epochs": epochs_for(samples, size), "learning_rate": rate, "phantom_classes": phantoms}
-
-
-def epochs_for(samples: int, batch_size: int) -> int:
-    """Epochs that make about `STEPS` steps: few samples need more of them, many need not all be seen so often."""
-    return min(max(STEPS // max(1, math.ceil(samples / max(1, batch_size))), MIN_EPOCHS), MAX_EPOCHS)
 
 
 def _describe_type(hint: Any) -> str:
@@ -290,7 +263,7 @@ def _plain(value: Any) -> Any:
 def _document() -> None:
     """Give the class its signature and its docstring, made from the settings."""
     settings = setting_parameters()
-    own = {"method": "spacenet-density", "net": "auto"} | {name: p.default for name, p in settings.items()}
+    own = {"method": default_method(CUSTOM), "net": AUTO} | {name: p.default for name, p in settings.items()}
     own |= {"random_state": 0, "verbose": False}
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in own.items()]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

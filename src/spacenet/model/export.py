@@ -7,6 +7,7 @@ is loaded and compared with the model before the file gets its name.
 import io
 import json
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -55,7 +56,7 @@ class PackedNetwork(nn.Module):
     def __init__(self, predictor: Pack, normalization: Normalization, columns: Tensor) -> None:
         """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
-        self.function, self.scale = predictor.forward, normalization.scale
+        self.function, self.scale, self.clip = predictor.forward, normalization.scale, normalization.clip
         self.register_buffer("mean", normalization.mean.clone())
         self.register_buffer("std", normalization.std.clone())
         self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
@@ -66,7 +67,10 @@ class PackedNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values = {name: getattr(self, held) for name, held in self.names.items()}
-        each = self.function(values, (x * self.scale - self.mean) / self.std).softmax(1).float()
+        inputs = (x * self.scale - self.mean) / self.std
+        if math.isfinite(self.clip):
+            inputs = inputs.clamp(-self.clip, self.clip)
+        each = self.function(values, inputs).softmax(1).float()
         return each if self.together is None else each @ self.together
 
 

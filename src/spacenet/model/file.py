@@ -10,6 +10,7 @@ When a file is read everything is checked: it may be damaged or malicious.
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -244,7 +245,7 @@ def decode(text: str, arrays: Arrays) -> Model:
         model_method(config.method)
         _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
         _expect(":" not in config.net.name or bool(config.net.graph), "a network without its graph")
-        normalization = _normalization(header, arrays)
+        normalization = _normalization(header, arrays, config.preprocessing.clip)
         blueprint = build_net(config.net, header.input_shape)
         tasks = [tuple(task) for task in header.tasks]
         ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
@@ -256,7 +257,7 @@ def decode(text: str, arrays: Arrays) -> Model:
         raise ModelFileError(f"not a usable model file: {error}") from error
 
 
-def _normalization(header: Header, arrays: Arrays) -> Normalization:
+def _normalization(header: Header, arrays: Arrays, clip: float | None) -> Normalization:
     shape = header.input_shape
     mean, std = arrays.get(MEAN), arrays.get(STD)
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
@@ -264,8 +265,8 @@ def _normalization(header: Header, arrays: Arrays) -> Normalization:
     for part in (mean, std):
         _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
     _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
-    scale = torch.from_numpy(std)
-    return Normalization(header.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0])
+    scale, limit = torch.from_numpy(std), math.inf if clip is None else clip
+    return Normalization(header.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0], limit)
 
 
 def _header(text: str) -> Header:

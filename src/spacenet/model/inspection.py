@@ -118,7 +118,9 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
 
 def _describe(made: Normalization) -> str:
     scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
-    return f"{'' if made.scale == 1 else scale + ', '}minus {_number(made.mean)}, divided by {_number(made.std)}"
+    most = f", at most {made.clip:g}" if math.isfinite(made.clip) else ""
+    before = "" if made.scale == 1 else f"{scale}, "
+    return f"{before}minus {_number(made.mean)}, divided by {_number(made.std)}{most}"
 
 
 def _number(tensor: Tensor) -> str:

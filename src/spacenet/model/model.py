@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from spacenet.config.model import ModelConfig, PreprocessingConfig
+from spacenet.config.presets import resolve_automatic
 from spacenet.data.augmentation import check_images
 from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled, match_channels
-from spacenet.data.preprocessing import Array, Normalization
+from spacenet.data.preprocessing import Array, Normalization, resolve_preprocessing
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
@@ -58,7 +59,8 @@ class Model:
     """The file that it was loaded from or saved to, and that file's checksum."""
 
     def __post_init__(self) -> None:
-        self.config = replace(self.config, net=resolve_net(self.config.net, self.input_shape))
+        config = resolve_automatic(self.config, self.input_shape)
+        self.config = replace(config, net=resolve_net(config.net, self.input_shape))
         if self.method is None or self.method.device.type != "cpu":
             self.method = self.build(CPU, self.method)
 
@@ -221,14 +223,6 @@ def check_change(old: ModelConfig, new: ModelConfig) -> None:
 
 def fixed_setting_error(setting: str) -> SettingsError:
     return SettingsError("cannot change after the first task is learned; fit a new model instead", setting=setting)
-
-
-def resolve_preprocessing(config: PreprocessingConfig, x: Array) -> PreprocessingConfig:
-    """The configuration with what suits raw values like these in place of None."""
-    pixels = x.dtype == np.uint8
-    scale = (1 / 255 if pixels else 1.0) if config.scale is None else config.scale
-    each = not pixels and x.ndim == 2 if config.per_feature_std is None else config.per_feature_std
-    return replace(config, scale=scale, per_feature_std=each)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,9 @@ LATEX = str.maketrans(
         "−": "$-$",
         "→": r"$\to$",
         "…": r"\ldots{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
         **{letter: f"\\{letter}" for letter in "&%$#_{}"},
     }
 )
@@ -130,9 +133,14 @@ class Table:
 
     def to_latex(self) -> str:
         """A LaTeX table (needs the package booktabs) with the title as its caption; notes become comments."""
-        head, *rows = [" & ".join(cell.translate(LATEX) for cell in row) + r" \\" for row in (self.columns, *self.rows)]
-        lines = [*(f"% {printable(note)}" for note in self.notes), r"\begin{table}", r"\centering"]
-        lines += [rf"\caption{{{self.title.translate(LATEX)}}}"] if self.title else []
+        head, *rows = [" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows)]
+        lines = [
+            r"% Needs \usepackage{booktabs}.",
+            *(f"% {printable(note)}" for note in self.notes),
+            r"\begin{table}",
+            r"\centering",
+        ]
+        lines += [rf"\caption{{{_latex(self.title)}}}"] if self.title else []
         lines += [rf"\begin{{tabular}}{{{self.alignment}}}", r"\toprule"]
         lines += [head, r"\midrule"] if self.columns else []
         lines += [*rows, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
@@ -160,6 +168,12 @@ class Table:
         rows = [self.columns, *self.rows] if self.columns else self.rows
         csv.writer(out, lineterminator="\n").writerows(rows)
         return out.getvalue()
+
+
+def _latex(cell: str) -> str:
+    """A cell in LaTeX; the hyphen of a negative number becomes a minus sign."""
+    minus = cell.startswith("-") and cell[1:2].isdigit()
+    return ("$-$" if minus else "") + cell[minus:].translate(LATEX)
 
 
 def _rich_width(table: Table) -> int:

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from spacenet.experiments.metric_names import METRIC_NAMES, explain_metrics
 from spacenet.report.table import Table as Table
-from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, format_seconds, plural, printable
+from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural, printable
 
 if TYPE_CHECKING:
     from spacenet.data.datasets import DatasetListing
@@ -20,13 +22,19 @@ MAX_LABELS = 20  # labels that are listed; of more only the first ones
 MAX_TRIALS = 10  # trials of a search that are shown
 MANY_TASKS = 100  # a forecast of how many more tasks fit goes no further
 REPRESENTATIONS = {"edges": "edges of images", "features": "features of the first task"}
-METRIC_NAMES = {"acc": "ACC", "bwt": "BWT", "forgetting": "forgetting", "fwt": "forward transfer"}
+
+
+def _over_seeds(key: str, row: "Row") -> str:
+    figure: MeanStd | None = getattr(row, key)
+    return "" if figure is None else str(figure)
+
+
+COMPARED = ("acc", "aia", "bwt", "forgetting", "task_il_acc")
+"""The metrics in the table of a comparison, as columns with their standard deviation over the seeds."""
 COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
     "method": lambda row: row.method,
     "strategy": lambda row: row.strategy,
-    "ACC %": lambda row: format_mean_std(row.acc.mean, row.acc.std if row.seeds > 1 else None),
-    "BWT": lambda row: format_mean_std(row.bwt.mean, row.bwt.std if row.seeds > 1 else None),
-    "task-IL ACC %": lambda row: f"{row.task_il_acc.mean:.2f}",
+    **{METRIC_NAMES[key].heading: partial(_over_seeds, key) for key in COMPARED},
     "parameters": lambda row: f"{row.parameters:,}",
     "extra memory": lambda row: format_bytes(row.extra_bytes) if row.extra_bytes else "none",
     "stored samples": lambda row: f"{row.images:,}",
@@ -34,10 +42,8 @@ COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
     "time": lambda row: format_seconds(row.seconds) if row.relative_time is None else f"{row.relative_time:.1f} ×",
 }
 COMPARISON_LEGEND = (
-    "ACC: mean accuracy over all tasks after the last one. BWT: mean change of earlier tasks since they were learned. "
-    "Task-IL ACC: task-incremental accuracy, where only the classes of a sample's own task compete. Extra memory: kept "
-    "from task to task besides the network, with the stored samples. Units added: growth of the network. Time: "
-    "training and evaluation"
+    f"{explain_metrics(*COMPARED)} Extra memory: kept from task to task besides the network, with the stored samples. "
+    "Units added: growth of the network. Time: training and evaluation"
 )
 REGULARIZATION_NOTE = (
     "Regularization methods are expected to remember only the last task here: without old data, nothing trains the "
@@ -114,11 +120,7 @@ def summary_table(data: "RunData") -> Table:
     metrics, images = data.metrics, data.metrics["images_kept"]
     stored = f"with {plural(images, 'stored sample')}" if images else "no stored samples"
     rows = [
-        ["ACC", f"{metrics['acc']:.2f} %", "mean accuracy over all tasks after the last one"],
-        ["BWT", f"{metrics['bwt']:+z.2f}", "mean change of earlier tasks since they were learned"],
-        ["forgetting", f"{metrics['forgetting']:z.2f}", "mean drop of earlier tasks from their best accuracy"],
-        ["forward transfer", f"{metrics['fwt']:+z.2f}", "accuracy on tasks before they are learned"],
-        ["task-incremental ACC", f"{metrics['task_il_acc']:.2f} %", "only the classes of a sample's own task compete"],
+        *([each.name, each.format(metrics[key]), each.meaning] for key, each in METRIC_NAMES.items()),
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
         ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {stored}"],
         ["time", format_seconds(metrics["seconds"]), "training and evaluation"],
@@ -128,7 +130,7 @@ def summary_table(data: "RunData") -> Table:
 
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
-    keys = {"ACC %": "acc", "BWT": "bwt", "task-IL ACC %": "task_il_acc", "seconds": "seconds"}
+    keys = {**{METRIC_NAMES[key].heading: key for key in COMPARED}, "seconds": "seconds"}
     found = [run.metrics for run in sorted(runs, key=lambda run: run.config.model.seed)]
     rows = [[str(each["seed"]), *(f"{each[key]:z.2f}" for key in keys.values())] for each in found]
     if len(found) > 1:
@@ -149,8 +151,9 @@ def comparison_table(data: "ComparisonData") -> Table:
     notes = [COMPARISON_LEGEND + (f", as a multiple of {REFERENCE}'s." if relative else ".")]
     if any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in data.rows):
         notes.append(REGULARIZATION_NOTE)  # readers may take it for a mistake
-    rows = [[text(row) for text in COMPARISON_COLUMNS.values()] for row in data.rows]
-    return Table(title, list(COMPARISON_COLUMNS), rows, "ll", notes)
+    cells = {name: [text(row) for row in data.rows] for name, text in COMPARISON_COLUMNS.items()}
+    known = {name: column for name, column in cells.items() if any(column) or not column}
+    return Table(title, list(known), list(zip(*known.values(), strict=True)), "ll", notes)
 
 
 def sweep_table(trials: "Sequence[Trial]") -> Table:
@@ -268,7 +271,7 @@ def _sizes_table(found: "Inspection") -> Table:
 
 def _measured_table(found: "Inspection") -> Table:
     after, now = found.measured_after, len(found.tasks)
-    rows = [[METRIC_NAMES[name], f"{value:z.2f}"] for name, value in found.measured.items()]
+    rows = [[METRIC_NAMES[name].name, f"{value:z.2f}"] for name, value in found.measured.items()]
     if after is not None:
         rows.append(["when", f"after {plural(after, 'task')}" + (f"; now there are {now}" if after != now else "")])
     if found.measured_on:
@@ -277,7 +280,8 @@ def _measured_table(found: "Inspection") -> Table:
 
 
 def _training_text(settings: Mapping[str, Any]) -> str:
-    parts = [plural(settings["epochs"], "epoch"), f"batches of {settings['batch_size']}"]
+    epochs = plural(settings["epochs"], "epoch") if settings["epochs"] else "epochs by the number of samples"
+    parts = [epochs, f"batches of {settings['batch_size']}"]
     parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))

@@ -48,7 +48,8 @@ class TrainingJob:
             self.check_free()
             if self._closed:
                 raise RequestError("the service is being stopped", 503)
-            epochs = self.store.current.model.config.training.epochs
+            model = self.store.current.model
+            epochs = model.config.training.epochs_of(len(model.tasks), len(x))
             job = Job(number=self.job.number + 1, state="running", samples=len(x), epochs=epochs)
             self.job, self._began = job, time.monotonic()
             self._start(x, y)

@@ -65,7 +65,7 @@ def learn_task(
     hardware = hardware or Hardware()
     data, augment = training_data(method, task, settings, hardware)
     (method.begin_task if start is None else method.resume_task)(task, data)
-    epochs = method.epochs(settings.epochs_of(task.index))
+    epochs = method.epochs(settings.epochs_of(task.index, len(data)))
     if not epochs:
         method.end_task(task)
         return
@@ -164,7 +164,7 @@ def make_step(
 
 
 def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
-    parameters, rate, decay = method.named_parameters(), settings.learning_rate, settings.weight_decay
+    parameters, rate, decay = method.named_parameters(), settings.initial_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)
     return SGD(parameters, rate, settings.momentum, decay)

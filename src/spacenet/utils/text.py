@@ -7,18 +7,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MeanStd:
-    """Mean and standard deviation over seeds; of a single value the standard deviation is 0."""
+    """Mean and standard deviation over seeds; a single value has no standard deviation."""
 
     mean: float
-    std: float
+    std: float | None = None
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "MeanStd":
         mean = math.fsum(values) / len(values)
-        return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)))
+        if len(values) == 1:
+            return cls(mean)
+        return cls(mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)))
 
     def __str__(self) -> str:
-        return f"{self.mean:z.2f} ± {self.std:.2f}"
+        return format_mean_std(self.mean, self.std)
 
 
 def format_bytes(number: float) -> str:

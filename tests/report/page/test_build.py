@@ -156,7 +156,7 @@ def test_the_results_of_a_comparison(comparison: ComparisonData) -> None:
     page = comparison_page(comparison)
     assert page.title == "split-mnist: 5 methods compared"
     assert page.sections[0].tables == [comparison_table(comparison)]
-    assert len(page.plots) == 5
+    assert len(page.plots) == 6
     assert page.notices == ["Left out: ewc seed 5: diverged"]
     made = page.sections[-1]
     lines = made.commands[0][1].splitlines()
@@ -215,7 +215,7 @@ def test_a_seed_that_is_not_finished_is_named(tmp_path: Path) -> None:
 def test_figures_as_files(pages: dict[str, Page], tmp_path: Path) -> None:
     page = pages["comparison"]
     written = save_figures(page, tmp_path / "new" / "figures")
-    assert len(written) == 2 * len(page.plots) == 10
+    assert len(written) == 2 * len(page.plots) == 12
     assert {path.suffix for path in written} == {".svg", ".png"}
     assert all(path.stat().st_size for path in written)
 

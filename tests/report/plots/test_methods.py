@@ -79,7 +79,7 @@ def test_tasks_by_method(comparison: ComparisonData) -> None:
     np.testing.assert_allclose(data.means[2], [82, 72])
     assert data.over_seeds is not None
     np.testing.assert_allclose(data.over_seeds[2], [statistics.stdev([80, 84]), statistics.stdev([70, 74])])
-    np.testing.assert_allclose(data.over_tasks[2], statistics.stdev([82, 72]))
+    np.testing.assert_allclose(data.average_stds[[0, 2]], [np.nan, statistics.stdev([75, 79])])
     plot = by_task_plot(comparison)
     assert plot is not None
     assert plot.title == (
@@ -93,14 +93,14 @@ def test_many_methods_become_a_heat_map(count: int, tasks: int, bars: bool) -> N
     source = np.random.default_rng(0)
     runs = [run(f"method-{number}", source.uniform(0, 100, tasks).tolist()) for number in range(count)]
     rows = [
-        row(each["method"], strategy=f"Strategy {number % 6}", acc=MeanStd(each["acc"], 0.0), parameters=number)
+        row(each["method"], strategy=f"Strategy {number % 6}", acc=MeanStd(each["acc"]), parameters=number)
         for number, each in enumerate(runs)
     ]
     comparison = ComparisonData("mine", "test set", {each["method"]: [run_data(each)] for each in runs}, rows)
     assert last_accuracies(comparison).over_seeds is None
     plots = comparison_plots(comparison)
-    assert len(plots) == 5
-    assert plots[2].text.startswith("Bar chart" if bars else "Heat map")
+    assert len(plots) == 6
+    assert plots[3].text.startswith("Bar chart" if bars else "Heat map")
     for plot in plots:
         assert len(plot.svg()) < 150_000
 

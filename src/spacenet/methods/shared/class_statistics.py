@@ -21,6 +21,8 @@ from spacenet.space.pack import Pack
 Representation = Literal["auto", "inputs", "edges", "features"]
 SEED = "summaries"
 """The purpose of the random numbers. Part of the seed: another word would change the results."""
+SHRINKAGE, TABLE_SHRINKAGE, MAX_COLUMNS = 0.7, 0.1, 300
+"""The default, that of tables, and how many columns these may have: `python -m benchmarks.own_data` shows why."""
 LAYERS, GRID = 2, 2
 """Features are the inputs of this many last links; feature maps are averaged over a grid of GRID × GRID cells."""
 
@@ -33,12 +35,19 @@ class ClassStatisticsSettings(MethodSettings):
     """Gaussians per class."""
     directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
-    shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.2, 0.95)] = 0.7
-    """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely."""
+    shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.02, 0.95)] | None = None
+    """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely. Default: 0.1 where
+    statistics are computed on the columns of a table, up to 300, otherwise 0.7."""
 
     def build_densities(self, *, whiten: bool) -> Densities:
         """Class densities with these settings, still empty."""
-        return Densities(self.components, self.directions, self.shrinkage, whiten=whiten)
+        return Densities(self.components, self.directions, self.shrink(()), whiten=whiten)
+
+    def shrink(self, shape: tuple[int, ...], kind: Representation = "auto") -> float:
+        """The shrinkage for this representation of samples of this shape."""
+        if self.shrinkage is not None:
+            return self.shrinkage
+        return TABLE_SHRINKAGE if len(shape) == 1 and kind == "inputs" and shape[0] <= MAX_COLUMNS else SHRINKAGE
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
@@ -103,8 +112,12 @@ class UntrainedMethod(Method):
         """One score per class seen so far, from the representation (n, d)."""
 
     def check(self, stream: Stream) -> list[str]:
-        resolve_representation(self.settings.representation, stream.input_shape)
+        self.use_shape(stream.input_shape)
         return super().check(stream)
+
+    def use_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise `SettingsError` if samples of this shape have no such representation."""
+        resolve_representation(self.settings.representation, shape)
 
     def epochs(self, planned: int) -> int:
         return 0

@@ -38,7 +38,7 @@ UNUSED_AFTER = 4
 """After this many times, units without connections are selected first: among them all positions are open."""
 MANY_CLASSES = 100
 """Beyond this many classes of a task, the learning rate of SGD grows with them."""
-EXPECTED_TASKS = 5
+EXPECTED_TASKS, PHANTOMS = 5, 8
 BALANCE, HEAD = "balance", "rotated_head"
 
 
@@ -68,8 +68,9 @@ class SparseSettings(MethodSettings):
     Default: the sizes are taken as they are."""
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
-    phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] = 8
-    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
+    phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] | None = None
+    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0.
+    Default: 8 in an MLP, none in other networks."""
     label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
     """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
     balance: Kind = "none"
@@ -120,6 +121,7 @@ class SparseMethod(Method):
         settings, blueprint = self.settings, self.blueprint
         self.ledger = Ledger(blueprint)
         self.ledger.initialize(self.rng("units"))
+        self.phantom_classes = PHANTOMS if settings.phantom_classes is None else settings.phantom_classes
         self.plan = Plan.parse(settings.expand)
         self.plan.check_layers(blueprint)
         tasks = settings.expected_tasks or EXPECTED_TASKS
@@ -268,8 +270,8 @@ class SparseMethod(Method):
         # Without autograd where the workspace does without it too, unless a subclass adds something to this loss.
         by_hand = output.is_leaf and not self.settings.label_smoothing and type(self).loss is SparseMethod.loss
         scores = output.detach() if by_hand else output
-        if self.settings.phantom_classes:
-            scores = F.pad(scores, (0, 1), value=math.log(self.settings.phantom_classes))
+        if self.phantom_classes:
+            scores = F.pad(scores, (0, 1), value=math.log(self.phantom_classes))
         if not by_hand:
             return F.cross_entropy(scores, self.target(batch), label_smoothing=self.settings.label_smoothing)
         loss, gradient = cross_entropy(scores, self.target(batch))

@@ -8,6 +8,7 @@ import numpy as np
 
 from spacenet.experiments.comparison import ComparisonData
 from spacenet.report.plots import drawing
+from spacenet.report.plots.curves import std_over_seeds
 from spacenet.report.plots.drawing import Percentages
 from spacenet.report.plots.methods import rank_methods
 from spacenet.report.plots.plot import INK, Figure, Plot, new_axes, new_figure, task_colors
@@ -22,8 +23,8 @@ class LastAccuracies:
 
     methods: Sequence[str]
     means: Percentages  # (method, task), over the seeds
-    over_seeds: Percentages | None  # (method, task), their standard deviation; None if no method ran with several seeds
-    over_tasks: Percentages  # (method,), the standard deviation over the tasks: how evenly a method remembers
+    over_seeds: Percentages | None  # (method, task), their standard deviation; None if no method has several seeds
+    average_stds: Percentages  # (method,), the standard deviation of the average over the seeds; NaN for a single one
 
 
 def last_accuracies(comparison: ComparisonData) -> LastAccuracies:
@@ -32,12 +33,9 @@ def last_accuracies(comparison: ComparisonData) -> LastAccuracies:
     methods = sorted(last, key=lambda name: -float(last[name].mean()))
     means = np.array([last[name].mean(0) for name in methods])
     several = any(len(rows) > 1 for rows in last.values())
-    over_seeds = np.array([_std(last[name], axis=0) for name in methods]) if several else None
-    return LastAccuracies(methods, means, over_seeds, _std(means, axis=1))
-
-
-def _std(values: Percentages, axis: int) -> Percentages:
-    return np.asarray(values.std(axis, ddof=1 if values.shape[axis] > 1 else 0))
+    over_seeds = np.array([std_over_seeds(last[name]) for name in methods]) if several else None
+    average_stds = np.array([std_over_seeds(last[name].mean(1)) for name in methods])
+    return LastAccuracies(methods, means, over_seeds, average_stds)
 
 
 def by_task_plot(comparison: ComparisonData) -> Plot | None:
@@ -81,17 +79,17 @@ def _draw_bars(data: LastAccuracies, names: Sequence[str]) -> Figure:
         x, y = places + (number - (methods - 1) / 2) * width, data.means[number]
         axes.bar(x, [*y, y.mean()], 0.92 * width, color=shade, label=method)
         if data.over_seeds is not None:
-            axes.errorbar(x[:-1], y, data.over_seeds[number], **error_bar)
-        axes.errorbar(x[-1], y.mean(), data.over_tasks[number], capsize=2, **error_bar)
+            std = np.nan_to_num([*data.over_seeds[number], data.average_stds[number]])
+            axes.errorbar(x, [*y, y.mean()], std, **error_bar)
     names = [name.replace(" (", "\n(") for name in names]
     if not all("\n" in name for name in names):  # classes under all tasks or under none
         names = [name.partition("\n")[0] for name in names]
     axes.set_xticks(places, [*names, "average"])
     axes.tick_params(axis="x", length=0)
     axes.grid(axis="y")
-    prefix = "" if tasks <= drawing.FEW_TASKS else "task; "
-    over = "over seeds; at the average: " if data.over_seeds is not None else "of the average "
-    axes.set(ylim=(0, 105), axisbelow=True, xlabel=f"{prefix}error bars: standard deviation {over}over tasks")
+    notes = [] if tasks <= drawing.FEW_TASKS else ["task"]
+    notes += ["error bars: standard deviation over seeds"] if data.over_seeds is not None else []
+    axes.set(ylim=(0, 105), axisbelow=True, xlabel="; ".join(notes))
     axes.set_ylabel("accuracy in % after the last task")
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=methods, borderpad=0)
     return figure
@@ -106,11 +104,12 @@ def _draw_cells(data: LastAccuracies, names: Sequence[str]) -> Figure:
     texts = drawing.cell_texts(data.means, stds=std) if numbered else None
     drawing.draw_cells(axes, data.means, texts, "accuracy in %", beside)
     average = data.means.mean(1, keepdims=True)
-    drawing.draw_cells(beside, average, drawing.cell_texts(average, stds=data.over_tasks[:, None]))
+    stds = data.average_stds[:, None] if data.over_seeds is not None else None
+    drawing.draw_cells(beside, average, drawing.cell_texts(average, stds=stds))
     drawing.name_ticks(axes.xaxis, names)
     drawing.name_ticks(axes.yaxis, data.methods)
     drawing.name_ticks(beside.xaxis, ["average"])
-    beside.set_xlabel("± over tasks")
+    beside.set_xlabel("± over seeds" if stds is not None else "")
     spread = " ± standard deviation over seeds" if std is not None else ""
     on_task = "" if tasks <= drawing.FEW_TASKS else ", on task"
     axes.set_xlabel(f"accuracy in % after the last task{spread}{on_task}")

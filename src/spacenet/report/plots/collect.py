@@ -19,6 +19,7 @@ from spacenet.report.plots.class_scores import class_scores_plot
 from spacenet.report.plots.compaction import compaction_plot
 from spacenet.report.plots.confusion import class_confusion_plot, task_confusion_plot
 from spacenet.report.plots.connections import connections_plot, rewiring_plot
+from spacenet.report.plots.curves import curves_plot
 from spacenet.report.plots.inputs import inputs_plot
 from spacenet.report.plots.methods import acc_plot, parameters_plot, trade_off_plot
 from spacenet.report.plots.mistakes import mistakes_plot
@@ -122,6 +123,7 @@ def comparison_plots(data: ComparisonData) -> list[Plot]:
         return []
     return _existing(
         acc_plot(data),
+        curves_plot(data),
         trade_off_plot(data, "memory"),
         by_task_plot(data),
         parameters_plot(data),

@@ -39,12 +39,12 @@ def paint(axes: Axes, numbers: Any, colors: Sequence[str], extent: tuple[float, 
 
 
 def cell_texts(values: Percentages, digits: int = 0, stds: Percentages | None = None) -> list[list[str]]:
-    """The values as texts, ± their standard deviations if there are any."""
+    """The values as texts, ± their standard deviations if there are any; NaN stands for none."""
     texts = [["" if np.isnan(value) else f"{value:.{digits}f}" for value in row] for row in values]
     if stds is None:
         return texts
-    rows = zip(texts, stds, strict=True)
-    return [[f"{text} ± {std:.{digits}f}" for text, std in zip(*row, strict=True)] for row in rows]
+    signs = [["" if np.isnan(std) else f" ± {std:.{digits}f}" for std in row] for row in stds]
+    return [[text + sign for text, sign in zip(*row, strict=True)] for row in zip(texts, signs, strict=True)]
 
 
 def draw_cells(

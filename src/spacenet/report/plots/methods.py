@@ -48,7 +48,7 @@ def acc_plot(comparison: ComparisonData) -> Plot:
     """The methods ranked by the mean accuracy over all tasks after the last one, highest first."""
     bars = []
     for row in sorted(comparison.rows, key=lambda row: -row.acc.mean):
-        std = row.acc.std if row.seeds > 1 else None
+        std = row.acc.std
         text = f"{row.acc.mean:.1f} %" if std is None else f"{row.acc.mean:.1f} ± {std:.1f} %"
         bars.append(Bar(row, row.acc.mean, text, std))
     best, *others = [bar for bar in bars if bar.row.strategy != BOUND] or bars
@@ -149,7 +149,10 @@ def trade_off_plot(comparison: ComparisonData, kind: Literal["memory", "time"]) 
 def _draw_trade_off(data: TradeOff) -> Figure:
     figure, axes = new_axes(3.9)
     rows, costs, several = data.rows, data.costs, any(row.seeds > 1 for row in data.rows)
-    smallest, largest = max(min(cost.mean for cost in costs), 1e-9), max(cost.mean + cost.std for cost in costs)
+    smallest, largest = (
+        max(min(cost.mean for cost in costs), 1e-9),
+        max(cost.mean + (cost.std or 0.0) for cost in costs),
+    )
     log = data.kind == "memory" or largest / smallest > 10
     low, high = (smallest / 1.6, max(largest, smallest) * 1.6) if log else (0.0, 1.15 * largest)
     axes.set(xscale="log" if log else "linear", xlim=(low, high), ylim=(0, TOP))
@@ -159,8 +162,9 @@ def _draw_trade_off(data: TradeOff) -> Figure:
         if strategy == BOUND:  # hollow, so that markers below it are visible
             style = {"ms": 9, "mew": 1.5, "markerfacecolor": "none"}
         if several:
-            below, above = [min(cost.std, 0.9 * cost.mean) for _, cost in group], [cost.std for _, cost in group]
-            style |= {"xerr": [below, above], "yerr": [acc.std for acc, _ in group]}
+            above = [cost.std or 0.0 for _, cost in group]
+            below = [min(std, 0.9 * cost.mean) for std, (_, cost) in zip(above, group, strict=True)]
+            style |= {"xerr": [below, above], "yerr": [acc.std or 0.0 for acc, _ in group]}
         x, y = [cost.mean for _, cost in group], [acc.mean for acc, _ in group]
         axes.errorbar(x, y, fmt=shape, color=color, lw=1.2, label=strategy.lower(), **style)
     _label_points(axes, data, low, high)
@@ -186,8 +190,9 @@ def _label_points(axes: Axes, data: TradeOff, low: float, high: float) -> None:
     places = [(across(cost.mean), up * row.acc.mean) for row, cost in points]
     bars: list[Box] = []
     for (row, cost), (x, y) in zip(points, places, strict=True):
-        bars.append((across(cost.mean - cost.std), y - 1, across(cost.mean + cost.std), y + 1))
-        bars.append((x - 1, y - up * row.acc.std, x + 1, y + up * row.acc.std))
+        wide, tall = cost.std or 0.0, up * (row.acc.std or 0.0)
+        bars.append((across(cost.mean - wide), y - 1, across(cost.mean + wide), y + 1))
+        bars.append((x - 1, y - tall, x + 1, y + tall))
     texts = [f"{row.method} {row.acc.mean:.0f} %" for row in data.rows]
     sizes = [(LETTER * len(text), LINE_HEIGHT) for text in texts]
     corners = place_labels(places, sizes, AXES_SIZE, bars)
