@@ -159,7 +159,8 @@ def compare(method: str, loop: Loop, options: Options) -> dict[str, float]:
             hidden = settings.selected[0] if isinstance(settings, SparseSettings) else model.net.hidden[0]
             outputs = task.classes.stop if method == "naive" else len(task.classes)
             training = model.training
-            shape = Shape(hidden, outputs, training.epochs, training.batch_size, training.learning_rate)
+            epochs = training.epochs_of(task.index, len(task.train))
+            shape = Shape(hidden, outputs, epochs, training.batch_size, training.initial_rate)
             x, y = task.train.x.flatten(1), task.train.y - (task.classes.stop - outputs)
             floor[task.index] = min(floor[task.index], _seconds(partial(loop, x, y, shape)))
             ours[task.index] = min(ours[task.index], _seconds(partial(learn, learner, task, training)))

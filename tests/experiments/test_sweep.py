@@ -33,7 +33,7 @@ def scored(jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Stands in for runs: the larger the step, the better; each seed adds one."""
     for job in jobs:
         model = job.config.model
-        yield Outcome(job, RunData(job.config, {"acc": model.training.learning_rate + model.seed}, Analysis()))
+        yield Outcome(job, RunData(job.config, {"acc": model.training.initial_rate + model.seed}, Analysis()))
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -44,7 +44,7 @@ def test_values_lie_in_the_ranges_and_the_best_is_found(tmp_path: Path, kept: bo
     assert len({trial.values["training.learning_rate"] for trial in trials}) == 8
     for trial in trials:
         config = sweep.config(trial.values)
-        assert 0.01 <= config.model.training.learning_rate <= 1.0
+        assert 0.01 <= config.model.training.initial_rate <= 1.0
         assert config.model.net.hidden in ((3,), (5,))
         assert config.model.training.batch_size in range(4, 9)
         assert config.stream.validation == 0.2

@@ -10,7 +10,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
-from spacenet.training.loop import Position, learn_task, make_optimizer
+from spacenet.training.loop import Epoch, Position, learn_task, make_optimizer, warn_of_chance
 from spacenet.utils.optimizers import Optimizer
 from tests.methods.support import TRAINING, learn, make, small_stream
 
@@ -27,7 +27,7 @@ def test_the_same_seed_gives_the_same_bits() -> None:
 
 def test_epochs_are_reported() -> None:
     epochs = learn(make(Naive), small_stream()[:1])
-    assert [(e.task, e.epoch, e.epochs) for e in epochs] == [(0, i, TRAINING.epochs) for i in range(TRAINING.epochs)]
+    assert [(e.task, e.epoch, e.epochs) for e in epochs] == [(0, number, 6) for number in range(6)]
     assert epochs[-1].accuracy > 90
     assert epochs[-1].loss < 0.5
 
@@ -190,3 +190,13 @@ def test_a_checkpoint_of_another_optimizer_is_a_run_error() -> None:
         learn_task(
             method, stream[1], TRAINING, start=start, on_batch=lambda *numbers: None, on_epoch=lambda *figures: None
         )
+
+
+def test_a_task_that_is_not_learned_is_warned_of() -> None:
+    y = torch.tensor([4] * 6 + [5] * 4)
+    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 61.0), y) is not None
+    assert "task 2 was hardly learned: the training accuracy ended at 61.0 %" in (
+        warn_of_chance(Epoch(1, 2, 3, 0.7, 61.0), y) or ""
+    )
+    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 80.0), y) is None
+    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 0.0), y[:6]) is None  # one class alone

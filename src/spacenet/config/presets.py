@@ -241,7 +241,8 @@ def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> Mode
         rate = 0.1 if not is_mlp else 0.02 if sparse else 0.05
         training = replace(training, learning_rate=rate)
     if vars(settings).get("phantom_classes", 0) is None:
-        settings = replace(settings, phantom_classes=8 if is_mlp else 0)
+        phantoms: dict[str, Any] = {"phantom_classes": 8 if is_mlp else 0}
+        settings = replace(settings, **phantoms)
     return replace(config, net=net, training=training, method_settings=settings)
 
 

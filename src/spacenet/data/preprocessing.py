@@ -93,8 +93,9 @@ def _fit_features(first: Array, scale: float) -> tuple[Tensor, Tensor]:
     np.clip(x, low - reach, high + reach, out=x)
     mean, own = x.mean(0), x.std(0)
     varying = own[own > SMALLEST]
+    std: Any = 1.0
     if not len(varying):
-        std = np.float64(1.0)
+        pass  # all features are constant
     elif varying.max() <= SCALE_RATIO * np.quantile(varying, SMALL_SCALES if len(varying) >= MANY_COLUMNS else 0.0):
         # Not each by its own: features such as pixels, which hardly vary at first, may do so later.
         std = np.sqrt(np.square(own).mean())

@@ -74,6 +74,7 @@ class LineLogger(Callback):
         self._pause, self._last = seconds_between_epochs, 0.0
         self._silent_since = 0.0
         self._epochs: list[int] = []
+        self._warned = 0
         self._began: tuple[float, float] | None = None
 
     def on_run_begin(self, start: RunStart) -> None:
@@ -82,8 +83,13 @@ class LineLogger(Callback):
         self._epochs = [model.training.epochs_of(task, samples) for task, samples in sizes]
         resumed = f", resuming after {start.tasks_done} tasks" if start.tasks_done else ""
         self.write(f"{model.method} learns {stream.name} in {len(stream)} tasks, seed {model.seed}{resumed}")
-        for warning in start.warnings:
+        self._warn(start.warnings)
+
+    def _warn(self, warnings: Sequence[str]) -> None:
+        """Write the warnings that are new."""
+        for warning in warnings[self._warned :]:
             self.write(f"warning: {warning}")
+        self._warned = len(warnings)
 
     def on_batch_end(self, task: int, done: int, total: int) -> None:
         now = time.monotonic()
@@ -127,6 +133,7 @@ class LineLogger(Callback):
             f"{task.accuracy:.1f} %, {'' if mean is None else f'all tasks so far {mean:.1f} %, '}"
             f"{task.seconds:.1f} s"
         )
+        self._warn(record.warnings)
 
     def on_run_end(self, metrics: dict[str, Any]) -> None:
         if metrics["stopped"]:

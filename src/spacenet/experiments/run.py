@@ -33,7 +33,7 @@ from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from spacenet.nets import build_net, resolve_net
 from spacenet.training.hardware import Hardware, find_hardware
-from spacenet.training.loop import Epoch, Position, learn_task
+from spacenet.training.loop import Epoch, Position, learn_task, warn_of_chance
 from spacenet.utils.files import make_folder, report_os_errors, save_text
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
@@ -201,8 +201,11 @@ class Run:
 
         resumed = time.perf_counter()
 
+        last: Epoch | None = None
+
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
-            nonlocal resumed
+            nonlocal resumed, last
+            last = epoch
             current.training_seconds += time.perf_counter() - resumed
             current.seconds = before + time.perf_counter() - began
             current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **self.method.epoch_metrics()})
@@ -215,6 +218,8 @@ class Run:
         learn_task(self.method, task, training, hardware=self.hardware, start=self.start, **hooks)
         current.training_seconds += time.perf_counter() - resumed
         self.start = None
+        if last is not None and (warning := warn_of_chance(last, task.train.y)):
+            self.record.warnings.append(warning)
         class_il, task_il = self._evaluate(index + 1, everything=training.evaluates_after(index, len(self.stream)))
         self.record.matrix.append(class_il)
         self.record.task_il_matrix.append(task_il)

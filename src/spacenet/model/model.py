@@ -4,6 +4,7 @@ It takes raw inputs, as the user has them, and predicts the user's labels. The e
 service are ways to use it.
 """
 
+import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -26,9 +27,11 @@ from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
-from spacenet.training.loop import Epoch, learn_task
+from spacenet.training.loop import Epoch, learn_task, warn_of_chance
+from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.text import plural
 
+log = logging.getLogger("spacenet")
 Label = bool | int | float | str
 
 
@@ -186,12 +189,19 @@ class Model:
             with ExitStack() as stack:
                 stack.callback(torch.set_num_threads, torch.get_num_threads())
                 torch.set_num_threads(training.threads)
-                hooks: dict[str, Any] = {"on_batch": on_batch, "on_epoch": lambda epoch, optimizer: on_epoch(epoch)}
-                learn_task(method, task, training, hardware=hardware, **hooks)
+                epochs: list[Epoch] = []
+
+                def note_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
+                    epochs[:] = [epoch]
+                    on_epoch(epoch)
+
+                learn_task(method, task, training, hardware=hardware, on_batch=on_batch, on_epoch=note_epoch)
         except BaseException:
             if untouched:
                 self.method = self.build()
             raise
+        if epochs and (warning := warn_of_chance(epochs[0], samples.y)):
+            log.warning("spacenet: warning: %s", warning)
         self.method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
         self.config = changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing)
         self.normalization = normalization

@@ -19,6 +19,8 @@ from spacenet.training.step import RecordedStep, Step
 from spacenet.utils.optimizers import SGD, Adam, Optimizer
 from spacenet.utils.seeding import generator
 
+NEAR_CHANCE = 0.1
+"""Training accuracy is near chance if it makes up for less than this part of what chance gets wrong."""
 CHECKED = 32
 """Samples whose scores are looked at when a task is learned."""
 
@@ -38,6 +40,22 @@ class Epoch:
         task = f"task {self.task + 1}" + (f"/{tasks}" if tasks else "")
         figures = f"loss {self.loss:.4f}  training accuracy {self.accuracy:.1f} %"
         return f"{task}  epoch {self.epoch + 1}/{self.epochs}  {figures}"
+
+
+def warn_of_chance(last: Epoch, y: Tensor) -> str | None:
+    """A warning if a task was not learned: the training accuracy of its last epoch is near that of the largest class.
+
+    `y` are the classes of the training samples.
+    """
+    counts = y.bincount()
+    chance = 100 * float(counts.max()) / len(y)
+    if int((counts > 0).sum()) < 2 or last.accuracy >= chance + NEAR_CHANCE * (100 - chance):
+        return None
+    return (
+        f"task {last.task + 1} was hardly learned: the training accuracy ended at {last.accuracy:.1f} %, and always "
+        f"answering its largest class gives {chance:.1f} %. Another learning rate, more epochs or more connections may "
+        "help; see also whether the inputs tell the classes apart."
+    )
 
 
 @dataclass(frozen=True)
