@@ -83,6 +83,7 @@ def _become(command: Sequence[str], environment: Mapping[str, str]) -> None:
     threading._threading_atexits.clear()  # type: ignore[attr-defined]
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as Python starts; Popen has reset it
     warnings.resetwarnings()
     warnings.simplefilter("ignore")
     os.environ.update(environment)
