@@ -22,13 +22,14 @@ def _no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 SLOW_FILES = (
     "tests/test_pages.py",
     "tests/experiments/test_engines.py",
-    "tests/model/test_estimator.py",
     "tests/model/test_export.py",
-    "tests/test_examples.py",
+    "tests/model/test_estimator.py",
     "tests/experiments/test_engines_launch.py",
-    "tests/cli/test_serve.py",
-    "tests/nets/test_modules.py",
-    "tests/cli/test_report.py",
+    "tests/test_examples.py",
+    "tests/test_site.py",
+    "tests/test_page_commands.py",
+    "tests/serve/test_connections.py",
+    "tests/experiments/test_run.py",
 )
 """Started first, so that no worker ends with one of them alone."""
 

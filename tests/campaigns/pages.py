@@ -40,6 +40,8 @@ QUICK = {
     '["naive", Careful, "spacenet", "joint"]': '["naive", Careful]',
     "spacenet sweep split-digits": "spacenet sweep split-digits --tasks 0,1/2,3",
     "--figures runs/figures": "--out runs/page.html",
+    "--epochs 2 --out runs/one": "--epochs 2 --out runs/one --no-report --tasks 0,1/2,3",
+    "--epochs 2 --out runs/two": "--epochs 2 --out runs/two --tasks 0,1/2,3",
 }
 """What the test suite runs instead, to save time."""
 

@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from spacenet import SpaceNetClassifier
 from spacenet.cli.main import main
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from tests.model.support import density_model, model
+from tests.model.support import blobs, density_model, model
 
 
 @pytest.fixture
@@ -96,3 +97,9 @@ def test_what_is_no_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     err = capsys.readouterr().err
     assert "no such file" in err
     assert "Traceback" not in err
+
+
+def test_settings_that_follow_from_the_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SpaceNetClassifier(hidden=(30, 30)).fit(*blobs([0, 1])).save(tmp_path / "m.safetensors")
+    assert main(["inspect", str(tmp_path / "m.safetensors")]) == 0
+    assert "epochs by the number of samples, batches of 32" in capsys.readouterr().out

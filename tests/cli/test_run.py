@@ -159,7 +159,10 @@ def test_the_package_is_a_command_too() -> None:
 
 def _start(npz: Path, out: Path) -> "subprocess.Popen[str]":
     arguments = ["run", str(npz), "--out", str(out), *SMALL, "--epochs", "60", "--no-report"]
-    return start(["spacenet", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process: subprocess.Popen[str] = start(
+        ["spacenet", *arguments], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    return process
 
 
 def _wait_for_state(process: "subprocess.Popen[str]", out: Path) -> None:

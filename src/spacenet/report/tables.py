@@ -280,8 +280,9 @@ def _measured_table(found: "Inspection") -> Table:
 
 
 def _training_text(settings: Mapping[str, Any]) -> str:
-    epochs = plural(settings["epochs"], "epoch") if settings["epochs"] else "epochs by the number of samples"
-    parts = [epochs, f"batches of {settings['batch_size']}"]
-    parts += [str(settings["optimizer"]), f"learning rate {settings['learning_rate']:g}"]
+    epochs, rate = settings.get("epochs"), settings.get("learning_rate")  # not there: they follow from the data
+    parts = [plural(epochs, "epoch") if epochs else "epochs by the number of samples"]
+    parts += [f"batches of {settings['batch_size']}", str(settings["optimizer"])]
+    parts += [f"learning rate {rate:g}"] if rate else []
     parts += [f"{name.replace('_', ' ')} {settings[name]:g}" for name in ("momentum", "weight_decay") if settings[name]]
     return ", ".join(parts + ([str(settings["augment"])] if settings["augment"] != "none" else []))
