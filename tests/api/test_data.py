@@ -86,7 +86,7 @@ def test_a_comparison_and_a_search_read_a_file(table: Path, place: Path) -> None
 def test_the_command_line_reads_the_same(table: Path, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quick = ["--epochs", "1", "--quiet", "--no-report", "--hidden", "30", "20"]
     assert main(["run", *quick, "clouds.csv", "--label", "kind", "--out", "a"]) == 0
-    assert "spacenet on clouds, seed 0" in capsys.readouterr().out
+    assert "on clouds, seed 0" in capsys.readouterr().out
     assert main(["run", "--config", "a/config.toml", "--quiet", "--no-report", "--out", "b"]) == 0
     assert (place / "a" / "model.safetensors").read_bytes() == (place / "b" / "model.safetensors").read_bytes()
     assert main(["run", "split-digits", "--config", "a/config.toml", "--tasks", "0,1", *quick, "--out", "c"]) == 0
@@ -105,3 +105,12 @@ def test_a_cut_of_a_file_by_name_of_its_settings(table: Path) -> None:
     assert stream[:1].config.tasks == "k3"
     with pytest.raises(SettingsError, match="label: goes with the name of a stream"):
         spacenet.run(stream, label="kind")
+
+
+def test_the_classifier_takes_images_with_their_channels_last() -> None:
+    x, y = np.random.default_rng(0).integers(0, 256, (12, 8, 8, 3), dtype=np.uint8), np.arange(12) % 2
+    first, last = (spacenet.SpaceNetClassifier(epochs=1) for _ in range(2))
+    last.partial_fit(x, y)
+    first.partial_fit(x.transpose(0, 3, 1, 2), y)
+    assert last.model_.input_shape == (3, 8, 8)
+    assert np.array_equal(last.predict_proba(x), first.predict_proba(x.transpose(0, 3, 1, 2)))

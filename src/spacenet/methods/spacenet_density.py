@@ -25,6 +25,8 @@ from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
 from spacenet.utils.tensors import check_sections, in_section, section
 
+SHARPNESS, TABLE_SHARPNESS = 0.15, 0.5
+
 
 @dataclass(frozen=True)
 class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
@@ -33,8 +35,9 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     representation: Representation = "auto"
     """What class statistics are computed on: the inputs, the edges of images, or features, those of the network after
     its first task; auto is features for convolutional networks, edges for other images, otherwise inputs."""
-    sharpness: Annotated[float, Gt(0), Le(1e6)] = 0.15
-    """Factor of the log-densities, because features are less independent than the Gaussians assume."""
+    sharpness: Annotated[float, Gt(0), Le(1e6)] | None = None
+    """Factor of the log-densities, because features are less independent than the Gaussians assume. Default: 0.5 for
+    tables of up to 300 columns, otherwise 0.15."""
     network_weight: Annotated[float, Ge(0), Le(1e6)] = 0.25
     """Factor of the network's scores, which are added to the densities within a task."""
 
@@ -67,9 +70,13 @@ class SpaceNetDensity(AdaptiveMethod):
         kind = self.settings.representation
         self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
         self.densities = self.settings.build_densities(whiten=self.uses_features)
+        self.sharpness = SHARPNESS if self.settings.sharpness is None else self.settings.sharpness
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
-        self.densities.shrinkage = self.settings.shrink(shape, self._representation(shape))
+        kind = self._representation(shape)
+        self.densities.shrinkage = self.settings.shrink(shape, kind)
+        if self.settings.sharpness is None:
+            self.sharpness = TABLE_SHARPNESS if class_statistics.is_table(shape, kind) else SHARPNESS
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
@@ -106,7 +113,7 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        network, settings = self.pack, self.settings
+        network, settings, sharpness = self.pack, self.settings, self.sharpness
         tasks = self.classes[: self.tasks_learned]
         uses_network = settings.network_weight > 0
         params = in_section("network", network.params) if uses_network else {}
@@ -117,7 +124,7 @@ class SpaceNetDensity(AdaptiveMethod):
             h = self._represent(section(params, "view") if self.first_units else {}, x)
             fit = scores(section(params, "density"), h)
             logits = network.forward(section(params, "network"), x) if uses_network else None
-            return combine(fit, logits, tasks, settings.sharpness, settings.network_weight)
+            return combine(fit, logits, tasks, sharpness, settings.network_weight)
 
         return Pack(forward, params)
 

@@ -47,7 +47,12 @@ class ClassStatisticsSettings(MethodSettings):
         """The shrinkage for this representation of samples of this shape."""
         if self.shrinkage is not None:
             return self.shrinkage
-        return TABLE_SHRINKAGE if len(shape) == 1 and kind == "inputs" and shape[0] <= MAX_COLUMNS else SHRINKAGE
+        return TABLE_SHRINKAGE if is_table(shape, kind) else SHRINKAGE
+
+
+def is_table(shape: tuple[int, ...], kind: Representation) -> bool:
+    """Whether statistics are computed on the columns of a table, and these are not too many."""
+    return len(shape) == 1 and kind == "inputs" and shape[0] <= MAX_COLUMNS
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
