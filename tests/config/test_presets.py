@@ -211,3 +211,17 @@ def test_a_run_and_the_estimator_have_the_same_defaults_on_data_of_ones_own(
     assert run.net.name == ("small-cnn" if shape == (3, 32, 32) else "mlp")
     assert default_method("anything") == SpaceNetClassifier().method == "spacenet-density"
     assert default_method("split-mnist") == "spacenet"
+
+
+def test_the_sizes_of_a_preset_are_for_its_network_or_a_wider_one() -> None:
+    wide, narrow, deep = (
+        preset_config("split-mnist", "spacenet", {"net": {"hidden": hidden}}).model
+        for hidden in ([4000, 4000], [50, 400], [400, 400, 400])
+    )
+    kind = AdaptiveSettings
+    assert isinstance(wide.method_settings, kind)
+    assert isinstance(narrow.method_settings, kind)
+    assert isinstance(deep.method_settings, kind)
+    assert wide.method_settings.selected == (80,)
+    assert narrow.method_settings.selected == deep.method_settings.selected == ()
+    assert narrow.net.hidden == (50, 400)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -378,3 +379,17 @@ def test_the_signature_names_every_setting_and_the_docstring_describes_it() -> N
     assert 'optimizer : {"sgd", "adam"}, default \'sgd\'' in text
     assert repr(SpaceNetClassifier()) == "SpaceNetClassifier()"
     assert repr(SpaceNetClassifier(epochs=3)) == "SpaceNetClassifier(epochs=3)"
+
+
+# Tables as they are
+
+
+@pytest.mark.parametrize(("load", "least"), [(load_wine, 0.94), (load_breast_cancer, 0.94)])
+def test_the_network_learns_raw_tables(load: Any, least: float) -> None:
+    """Columns of very different scales; neither chance nor class statistics alone."""
+    x, y = load(return_X_y=True)
+    x_train, x_test, y_train, y_test = train_test_split(x, y, random_state=0, stratify=y)
+    classifier = SpaceNetClassifier(method="spacenet", epochs=30).fit(x_train, y_train)
+    assert classifier.score(x_test, y_test) > least
+    x_test[:, 0] = 1e9  # an outlier does not push everything else aside
+    assert classifier.score(x_test, y_test) > 0.8

@@ -5,8 +5,9 @@ differ from the paper's text, and why. `preset_config` puts the layers together:
 what it says for one, what that method has elsewhere, and what the user gives.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import ge
 from typing import Any
 
 from spacenet.config.model import AUTO, ModelConfig, merge
@@ -48,6 +49,13 @@ class Preset:
             return self
         density = self.density if self.net == AUTO else {}
         return replace(self, base={**self.base, "net": {"name": net}}, space=_ANY_NET, density=density)
+
+    def with_hidden(self, hidden: Sequence[int] | None) -> "Preset":
+        """The same for other widths of hidden layers: where sizes were made for wider ones, they follow from these."""
+        own = self.base.get("net", {}).get("hidden")
+        if not hidden or not own or (len(hidden) == len(own) and all(map(ge, hidden, own))):
+            return self
+        return replace(self, base=merge(self.base, {"net": {"hidden": list(hidden)}}), space=_ANY_NET)
 
     def settings(self, method: str) -> dict[str, Any]:
         """The settings of a method."""
@@ -220,6 +228,7 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
     net = given.get("net", {}).get("name")
     if net is not None:
         chosen = chosen.with_net(net)
+    chosen = chosen.with_hidden(given.get("net", {}).get("hidden"))
     if SIZES & given.get("method", {}).keys():
         given = merge({"method": {"sized_for": []}}, given)  # sizes that are given are those of a task
     own = METHOD_PRESETS.get(method, {})

@@ -62,7 +62,8 @@ def select(
                 layer.name,
                 f"the next task needs {max(1, count)} free units, {len(free)} are left "
                 f"({size - len(free)} of {size} are reserved by earlier tasks).",
-                remedy="A wider layer, fewer selected or reserved units per task, or",
+                remedy=f"A layer of {size + max(1, count) - len(free)} units, {len(free)} selected units per task "
+                f"instead of {count}, fewer reserved ones, or",
             )
         shuffled = free[torch.randperm(len(free), generator=rng)]
         if unused_first:
@@ -94,7 +95,7 @@ def allocate(
                 _narrow_end(ledger, link, selection),
                 f"{least} connections from {link.source} to {link.target} are needed, but only {left} positions "
                 "between the selected units are not owned by earlier tasks.",
-                remedy="Fewer connections per task, more selected units, or",
+                remedy=f"{left} connections per task instead of {budget.connections[link.name]}, more units, or",
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: its dense shape is that of the task's own outputs.
