@@ -109,7 +109,7 @@ def test_settings_may_be_left_to_the_estimator_again(fitted: SpaceNetClassifier)
     x, y = blobs([2, 3], 200)
     classifier = copy.deepcopy(fitted).set_params(epochs=None, learning_rate=None).partial_fit(x, y)
     assert classifier.model_.config.training.epochs is None
-    assert classifier.model_.config.training.learning_rate == 0.02
+    assert classifier.model_.config.training.learning_rate == 0.05
     drawn = SpaceNetClassifier(**SMALL, random_state=None).fit(*blobs([0, 1]))
     drawn.partial_fit(*blobs([2, 3]))
     with pytest.raises(SettingsError, match="random_state: cannot change"):

@@ -245,10 +245,9 @@ def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> Mode
     """The configuration with what suits samples of this shape, and the network, in place of what is left open."""
     name = choose_net(input_shape) if config.net.name == AUTO else config.net.name
     net, training, settings = replace(config.net, name=name), config.training, config.method_settings
-    is_mlp, sparse = name == "mlp", "phantom_classes" in vars(settings)
+    is_mlp = name == "mlp"
     if training.learning_rate is None:
-        rate = 0.1 if not is_mlp else 0.02 if sparse else 0.05
-        training = replace(training, learning_rate=rate)
+        training = replace(training, learning_rate=0.05 if is_mlp else 0.1)
     if vars(settings).get("phantom_classes", 0) is None:
         phantoms: dict[str, Any] = {"phantom_classes": 8 if is_mlp else 0}
         settings = replace(settings, **phantoms)
