@@ -110,7 +110,7 @@ def test_more_seeds_extend_a_folder_and_settings_of_one_method_hold(
     assert main([*arguments, *more, "--seeds", "2", "--format", "latex"]) == 0
     text = capsys.readouterr().out
     assert text == (tmp_path / "out" / "comparison.tex").read_text()
-    assert r"\caption{custom, 2 seeds, mean $\pm$ standard deviation (test set)}" in text
+    assert r"\caption{clouds, 2 seeds, mean $\pm$ standard deviation (test set)}" in text
     assert {path: path.stat().st_mtime_ns for path in times} == times
     assert main([*arguments, *more, "--seed", "1", "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)

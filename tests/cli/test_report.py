@@ -27,7 +27,7 @@ def npz(tmp_path: Path) -> list[str]:
 
 
 def test_a_run_ends_with_its_page(folder: Path) -> None:
-    assert "<h1>spacenet on clouds, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "<h1>spacenet-density on clouds, seed 0</h1>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_page_again_and_its_figures(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -53,7 +53,7 @@ def test_several_seeds_get_one_page(
 ) -> None:
     assert main(["run", *npz, *SMALL, "--seeds", "2", "--workers", "1"]) == 0
     assert f"The report is in {tmp_path / 'out' / 'report.html'}" in capsys.readouterr().out
-    assert "spacenet on clouds, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "spacenet-density on clouds, 2 seeds" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert not list(tmp_path.glob("out/seed-*/report.html"))
 
 

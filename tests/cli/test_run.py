@@ -52,7 +52,7 @@ def test_several_seeds(npz: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(npz, tmp_path / "runs", "--seeds", "2", "--seed", "7", "--workers", "2") == 0
     out, err = capsys.readouterr()
     assert "mean ± std" in out
-    assert "spacenet seed 8 finished: ACC" in err
+    assert "spacenet-density seed 8 finished: ACC" in err
     assert json.loads((tmp_path / "runs" / "summary.json").read_text())["seeds"] == [7, 8]
     assert main(["run", "--resume", str(tmp_path / "runs"), "--quiet", "--no-report"]) == 0  # nothing left to do
 

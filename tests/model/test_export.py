@@ -233,6 +233,7 @@ print(json.dumps([network(x).tolist(), network(x[:1]).tolist(), json.loads(facts
 @pytest.mark.parametrize("to", ["onnx"])
 def test_the_command_writes_beside_the_model(to: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     save_model(tmp_path / "animals.safetensors", animals())
+    capfd.readouterr()  # what was said of learning
     assert main(["export", str(tmp_path / "animals.safetensors"), "--to", to]) == 0
     captured = capfd.readouterr()
     assert captured.err == ""

@@ -102,7 +102,7 @@ def test_the_page_of_a_run_shows_its_layers(tmp_path: Path) -> None:
 
 
 def test_an_exported_module_answers_alike(tmp_path: Path) -> None:
-    result = spacenet.run(image_stream(), net=module_of("densenet"), **QUICK)
+    result = spacenet.run(image_stream(), "spacenet", net=module_of("densenet"), **QUICK)
     assert result.model is not None
     export_model(result.model, tmp_path / "model.onnx", "onnx")  # compares the answers itself
     assert (tmp_path / "model.onnx").stat().st_size > 0

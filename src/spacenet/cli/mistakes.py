@@ -15,7 +15,7 @@ from spacenet.registry import METHODS, nearest, unknown
 
 FLAG = re.compile(r"--?[A-Za-z][^=]*")
 """An option without its value. Negative numbers, and - for standard input, are none."""
-NOT_A_NUMBER = re.compile(r"(?:invalid literal for int\(\).*|could not convert string to float): ('.*')")
+NOT_A_NUMBER = re.compile(r"(?:invalid literal for int\(\).*|could not convert string to float): ('.*')$", re.MULTILINE)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _explain(event: Any) -> SettingsError | None:
     if kind == "BadValue":
         return SettingsError(f"{_name(event.argument)}: a value is missing.")
     if kind == "InstantiationFailure" and event.argument is not None:
-        number = NOT_A_NUMBER.fullmatch(event.message)
+        number = NOT_A_NUMBER.search(event.message)
         wanted = "an integer" if number and "int()" in event.message else "a number"
         return SettingsError(f"{_name(event.argument)}: {f'{number[1]} is not {wanted}' if number else event.message}.")
     return None

@@ -5,6 +5,7 @@ differ from the paper's text, and why. `preset_config` puts the layers together:
 what it says for one, what that method has elsewhere, and what the user gives.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import ge
@@ -20,6 +21,8 @@ Layer = Mapping[str, Any]
 SIZES = {"selected", "reserved", "connections", "first_selected", "first_reserved", "first_connections"}
 SMALLEST_IMAGE = 8
 """Pixels of height and width that a convolutional network is worth while for."""
+CONVOLUTIONAL = re.compile("small-cnn|resnet-|wrn-")
+"""Names of this package's networks for images, whose presets have other learning rates and no phantom classes."""
 ANY, MNIST, FASHION_MNIST = "any", "split-mnist", "split-fashion-mnist"
 
 
@@ -245,11 +248,11 @@ def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> Mode
     """The configuration with what suits samples of this shape, and the network, in place of what is left open."""
     name = choose_net(input_shape) if config.net.name == AUTO else config.net.name
     net, training, settings = replace(config.net, name=name), config.training, config.method_settings
-    is_mlp = name == "mlp"
+    convolves = CONVOLUTIONAL.match(name) is not None
     if training.learning_rate is None:
-        training = replace(training, learning_rate=0.05 if is_mlp else 0.1)
+        training = replace(training, learning_rate=0.1 if convolves else 0.05)
     if vars(settings).get("phantom_classes", 0) is None:
-        phantoms: dict[str, Any] = {"phantom_classes": 8 if is_mlp else 0}
+        phantoms: dict[str, Any] = {"phantom_classes": 0 if convolves else 8}
         settings = replace(settings, **phantoms)
     return replace(config, net=net, training=training, method_settings=settings)
 

@@ -27,8 +27,8 @@ class TrainingConfig(Settings):
     batch_size: Annotated[int, Ge(1), Le(1_000_000_000)] = 128
     """Samples per step."""
     learning_rate: Annotated[float, Gt(0), Le(1000)] | None = None
-    """Learning rate. Default: 0.05 in an MLP, 0.1 in other networks. With SGD, SpaceNet multiplies it by a hundredth of a
-    task's classes if there are more than 100."""
+    """Learning rate. Default: 0.1 in this package's networks for images, otherwise 0.05. With SGD, SpaceNet multiplies
+    it by a hundredth of a task's classes if there are more than 100."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
     optimizer: Literal["sgd", "adam"] = "sgd"

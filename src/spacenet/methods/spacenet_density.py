@@ -74,7 +74,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = self._representation(shape)
-        self.densities.shrinkage = self.settings.shrink(shape, kind)
+        self.settings.suit(self.densities, shape, kind)
         if self.settings.sharpness is None:
             self.sharpness = TABLE_SHARPNESS if class_statistics.is_table(shape, kind) else SHARPNESS
         super().check_inputs(shape)

@@ -96,6 +96,8 @@ class Densities:
     scaling: Scaling | None = None
     classes: ClassStatistics | None = None
     """The statistics of all classes, stacked."""
+    dtype: torch.dtype = torch.float32
+    """What densities are computed in. With little shrinkage they are so large that 32 bits leave few digits."""
 
     def __len__(self) -> int:
         return 0 if self.classes is None else len(self.classes.weight)
@@ -138,7 +140,7 @@ class Densities:
         seen = (direction @ classes.mean.double()[..., None])[..., 0]
         weight = scaling.fold_into(torch.cat([mean[..., None, :], direction], -2))
         bias = torch.cat([constant[..., None], -seen], -1) - weight @ scaling.mean.double()
-        return {"weight": weight.flatten(0, 2).float(), "bias": bias.float()}
+        return {"weight": weight.flatten(0, 2).to(self.dtype), "bias": bias.to(self.dtype)}
 
     def _fitted(self) -> tuple[Scaling, ClassStatistics]:
         assert self.scaling is not None, "there are no classes yet"
@@ -172,7 +174,7 @@ class Densities:
 def scores(params: Params, h: Tensor) -> Tensor:
     """The log-density of each class at features (n, d), up to a constant that all classes share: (n, classes)."""
     bias = params["bias"]  # (classes, Gaussians, 1 + directions)
-    found = torch.addmm(bias.flatten(), h, params["weight"].T).view(-1, *bias.shape)
+    found = torch.addmm(bias.flatten(), h.to(bias.dtype), params["weight"].T).view(-1, *bias.shape)
     return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
 
 

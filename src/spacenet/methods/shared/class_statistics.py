@@ -41,13 +41,13 @@ class ClassStatisticsSettings(MethodSettings):
 
     def build_densities(self, *, whiten: bool) -> Densities:
         """Class densities with these settings, still empty."""
-        return Densities(self.components, self.directions, self.shrink(()), whiten=whiten)
+        return Densities(self.components, self.directions, self.shrinkage or SHRINKAGE, whiten=whiten)
 
-    def shrink(self, shape: tuple[int, ...], kind: Representation = "auto") -> float:
-        """The shrinkage for this representation of samples of this shape."""
-        if self.shrinkage is not None:
-            return self.shrinkage
-        return TABLE_SHRINKAGE if is_table(shape, kind) else SHRINKAGE
+    def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> None:
+        """Make densities suit this representation of samples of this shape."""
+        table = is_table(shape, kind)
+        densities.shrinkage = self.shrinkage or (TABLE_SHRINKAGE if table else SHRINKAGE)
+        densities.dtype = torch.float64 if table else torch.float32
 
 
 def is_table(shape: tuple[int, ...], kind: Representation) -> bool:

@@ -70,7 +70,7 @@ class SparseSettings(MethodSettings):
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
     phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] | None = None
     """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0.
-    Default: 8 in an MLP, none in other networks."""
+    Default: none in this package's networks for images, otherwise 8."""
     label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
     """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
     balance: Kind = "none"
