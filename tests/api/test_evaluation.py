@@ -64,6 +64,7 @@ def test_values_between_0_and_1_for_a_model_of_bytes_are_warned_of(caplog: pytes
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 255, (40, 8), dtype=np.uint8), np.repeat([0, 1], 20)
     classifier = spacenet.SpaceNetClassifier(epochs=1).fit(x, y)
+    caplog.clear()  # random labels are hardly learned
     spacenet.evaluate(classifier, (x, y))
     assert not caplog.records
     spacenet.evaluate(classifier, (x / 255, y))

@@ -312,7 +312,8 @@ def test_a_file_of_a_run_holds_all_its_settings(tmp_path: Path) -> None:
     again = clone(loaded).fit(data.x_train[rows], data.y_train[rows])
     assert to_bytes(again.model_) == to_bytes(same.model_)
     # And both are what the run had after its first task.
-    spacenet.run("split-digits", method, seed=3, out=tmp_path / "1", progress=False, tasks="0,1", **RUN_SETTINGS)
+    one: dict[str, Any] = {"tasks": "0,1", "expected_tasks": 2, **RUN_SETTINGS}
+    spacenet.run("split-digits", method, seed=3, out=tmp_path / "1", progress=False, **one)
     first = spacenet.load(tmp_path / "1" / MODEL).model_
     x = data.x_test[:40]
     np.testing.assert_array_equal(again.model_.predict_proba(x), first.predict_proba(x))
@@ -391,5 +392,5 @@ def test_the_network_learns_raw_tables(load: Any, least: float) -> None:
     x_train, x_test, y_train, y_test = train_test_split(x, y, random_state=0, stratify=y)
     classifier = SpaceNetClassifier(method="spacenet", epochs=60).fit(x_train, y_train)
     assert classifier.score(x_test, y_test) > least
-    x_test[:, 0] = 1e9  # an outlier does not push everything else aside
-    assert classifier.score(x_test, y_test) > 0.8
+    x_train[0, 0] = 1e9  # one outlier does not push everything else aside
+    assert classifier.fit(x_train, y_train).score(x_test, y_test) > least

@@ -85,8 +85,8 @@ def test_what_is_kept_of_classes() -> None:
     connections, network = found.connections, sum(value.nbytes for value in model.method.pack.params.values())
     assert found.sizes.per_connection == (size - kept) / connections
     assert found.sizes.ledger == sum(value.nbytes for value in model.method.network_state().values()) + kept
-    # To predict, every Gaussian is a mean and directions, and a number for each of these.
-    assert found.sizes.packed == network + 4 * 4 * 2 * (1 + 3) * (8 + 1)
+    # To predict, every Gaussian is a mean and directions, and a number for each of these; of tables in 64 bits.
+    assert found.sizes.packed == network + 8 * 4 * 2 * (1 + 3) * (8 + 1)
 
 
 def test_what_features_are_looked_at_with_is_kept_too() -> None:
