@@ -13,13 +13,14 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.data.checks import PIXEL_SCALE
 
 Array = np.ndarray[Any, Any]
+CONSTANTS = ("scale", "mean", "std")
 SMALLEST = 1e-15
 SCALE_RATIO = 10.0
 """Columns of a table have different scales if the largest standard deviation is this many times the smallest."""
 MANY_COLUMNS, SMALL_SCALES = 20, 0.25
 """Of so many columns, this part may vary less: they may be pixels, some of which are hardly ever set."""
 OUTLIER = 5.0
-"""Values of a column that lie this many times its interquartile range outside of it do not count when it is fitted."""
+"""Values of a column that lie further outside its interquartile range, in multiples of it, are cut off in the fit."""
 CENTERING = 0.5
 CLIP = 10.0
 """The largest magnitude of normalized values of a table, in standard deviations."""
@@ -43,9 +44,6 @@ def resolve_preprocessing(
     clip = CLIP if config.clip is None and per == "features" else config.clip
     centering = CENTERING if config.centering is None else config.centering
     return replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
-
-
-CONSTANTS = ("scale", "mean", "std")
 
 
 @dataclass(frozen=True)
@@ -86,16 +84,16 @@ class Normalization:
 
 
 def _fit_features(first: Array, scale: float) -> tuple[Tensor, Tensor]:
-    """The mean and the standard deviation of each feature, without outliers; columns of one scale share the latter."""
+    """The mean and the standard deviation of each feature, outliers cut off; columns of one scale share the latter."""
     x = first.reshape(len(first), -1).astype(np.float64) * scale
     low, high = np.quantile(x[:: max(1, len(x) // MAX_ROWS)], (0.25, 0.75), axis=0)
     reach = np.where(high > low, OUTLIER * (high - low), np.inf)  # nothing is known of how a constant half varies
     np.clip(x, low - reach, high + reach, out=x)
     mean, own = x.mean(0), x.std(0)
     varying = own[own > SMALLEST]
-    std: Any = 1.0
+    std: Any
     if not len(varying):
-        pass  # all features are constant
+        std = 1.0
     elif varying.max() <= SCALE_RATIO * np.quantile(varying, SMALL_SCALES if len(varying) >= MANY_COLUMNS else 0.0):
         # Not each by its own: features such as pixels, which hardly vary at first, may do so later.
         std = np.sqrt(np.square(own).mean())
