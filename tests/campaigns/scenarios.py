@@ -82,6 +82,9 @@ def prepare(folder: Path) -> None:
     data = clouds(per_class=10)
     rows = data.y_train >= 4
     np.savez(folder / "new.npz", x=data.x_train[rows], y=data.y_train[rows])
+    table = np.column_stack([data.y_train[rows], data.x_train[rows].reshape(rows.sum(), -1)])
+    header = ",".join(["y", *(f"x{number}" for number in range(1, table.shape[1]))])
+    np.savetxt(folder / "table.csv", table, "%.6g", ",", header=header, comments="")
 
 
 class _KilledLater(Faults):
@@ -303,6 +306,8 @@ SCENARIOS = (
         timed=(*RUN_TIMED, "out/journal.log"),
         in_turn=True,
     ),
+    Scenario("fit", command("fit", "{clouds.npz}", "--out", "{first.safetensors}", *TASKS, *SMALL, *NET)),
+    Scenario("fit of a table", command("fit", "{table.csv}", "--label", "y", "--out", "{first.safetensors}", *SMALL)),
     Scenario("learn", command("learn", f"{{{MODEL}}}", "{new.npz}", *SMALL), once=True),
     Scenario("learn --out", command("learn", f"{{{MODEL}}}", "{new.npz}", "--out", "{two.safetensors}", *SMALL)),
     Scenario(
@@ -310,6 +315,13 @@ SCENARIOS = (
         command("predict", f"{{{MODEL}}}", "{clouds.npz}", "--out", "{found.csv}", "--format", "csv"),
     ),
     Scenario("inspect", command("inspect", f"{{{MODEL}}}")),
+    Scenario("evaluate", command("evaluate", f"{{{MODEL}}}", "{clouds.npz}", "--quiet")),
+    Scenario(
+        "evaluate --out",
+        command("evaluate", f"{{{MODEL}}}", "{clouds.npz}", "--out", "{page.html}", "--quiet"),
+        timed=("page.html",),
+        warm=_draw_nothing,
+    ),
     Scenario("report", command("report", "{made}", "--out", "{page.html}"), warm=_draw_nothing),
     Scenario(
         "report --figures",

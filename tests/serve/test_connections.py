@@ -1,13 +1,16 @@
 """Clients that are slow, silent or endless, over real connections."""
 
 import logging
+import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from spacenet.serve.logs import PER_PERIOD
 from tests.campaigns.slow_clients import measure
 from tests.serve.live import BODY, JSON_HEAD, Live, live, read_all, status_of
 
@@ -103,6 +106,39 @@ def test_bodies_make_room_too(tmp_path: Path) -> None:
         assert len(it.server.guard.open) <= 8
         for each in waiting:
             each.close()
+
+
+@contextmanager
+def _few_more_files(number: int) -> Iterator[None]:
+    """Let this process open at most so many more files: new ones get the lowest free number, which is limited."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with Path(os.devnull).open() as file:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fileno() + number, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_without_file_descriptors_the_service_waits_and_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("asyncio").filters.clear()  # what earlier tests have logged does not count
+    with live(tmp_path) as it, ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(40)]
+        with _few_more_files(8):
+            for each in clients:
+                each.connect(it.address)
+                each.sendall(JSON_HEAD.encode())
+            time.sleep(2.5)  # accepting is tried again every second
+            assert "out of system resource" in caplog.text
+            assert 1 <= len(it.server.guard.open) <= 8
+            assert len([each for each in caplog.records if each.name == "asyncio"]) <= PER_PERIOD
+            for each in clients:
+                each.close()
+            time.sleep(1.5)
+        assert it.ask()[0] == 200
 
 
 def test_a_client_that_does_not_read_is_cut_off(served: Live) -> None:
