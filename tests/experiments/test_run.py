@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacenet.config.presets import resolve_automatic
+from spacenet.data.stream import Task
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
 from spacenet.experiments.analysis import ANALYSIS
 from spacenet.experiments.callbacks import Callback
@@ -89,6 +90,23 @@ def test_killed_anywhere_and_resumed_it_ends_in_the_same_bits(
         metrics, model = outcome(folder)
         expected = whole[method]
         assert (metrics, model) == expected
+
+
+def test_a_warning_outlasts_a_kill_after_the_last_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = config(tmp_path, training={"learning_rate": 1e-9})
+    expected = in_memory(Run(wanted).execute())[0]
+    assert any("hardly learned" in warning for warning in expected["warnings"])
+    folder = tmp_path / "run"
+
+    def kill(method: SparseMethod, task: Task) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SparseMethod, "end_task", kill)
+        with pytest.raises(KeyboardInterrupt):
+            Run(wanted, folder=folder).execute()
+    Run(wanted, folder=folder).execute()
+    assert outcome(folder)[0] == expected
 
 
 def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import RunError, SettingsError
 from spacenet.methods.naive import Naive
-from spacenet.training.loop import Epoch, Position, learn_task, make_optimizer, warn_of_chance
+from spacenet.training.loop import Position, learn_task, make_optimizer, warn_of_chance
 from spacenet.utils.optimizers import Optimizer
 from tests.methods.support import TRAINING, learn, make, small_stream
 
@@ -194,9 +194,7 @@ def test_a_checkpoint_of_another_optimizer_is_a_run_error() -> None:
 
 def test_a_task_that_is_not_learned_is_warned_of() -> None:
     y = torch.tensor([4] * 6 + [5] * 4)
-    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 61.0), y) is not None
-    assert "task 2 was hardly learned: the training accuracy ended at 61.0 %" in (
-        warn_of_chance(Epoch(1, 2, 3, 0.7, 61.0), y) or ""
-    )
-    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 80.0), y) is None
-    assert warn_of_chance(Epoch(1, 2, 3, 0.7, 0.0), y[:6]) is None  # one class alone
+    assert warn_of_chance(1, 61.0, y) is not None
+    assert "task 2 was hardly learned: the training accuracy ended at 61.0 %" in (warn_of_chance(1, 61.0, y) or "")
+    assert warn_of_chance(1, 80.0, y) is None
+    assert warn_of_chance(1, 0.0, y[:6]) is None  # one class alone

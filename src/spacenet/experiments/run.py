@@ -201,11 +201,8 @@ class Run:
 
         resumed = time.perf_counter()
 
-        last: Epoch | None = None
-
         def on_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
-            nonlocal resumed, last
-            last = epoch
+            nonlocal resumed
             current.training_seconds += time.perf_counter() - resumed
             current.seconds = before + time.perf_counter() - began
             current.epochs.append({"loss": epoch.loss, "accuracy": epoch.accuracy, **self.method.epoch_metrics()})
@@ -218,7 +215,9 @@ class Run:
         learn_task(self.method, task, training, hardware=self.hardware, start=self.start, **hooks)
         current.training_seconds += time.perf_counter() - resumed
         self.start = None
-        if last is not None and (warning := warn_of_chance(last, task.train.y)):
+        # From the record: a run that is resumed after a task's last epoch has not seen that epoch itself.
+        last = current.epochs[-1:]
+        if last and (warning := warn_of_chance(index, last[0]["accuracy"], task.train.y)):
             self.record.warnings.append(warning)
         class_il, task_il = self._evaluate(index + 1, everything=training.evaluates_after(index, len(self.stream)))
         self.record.matrix.append(class_il)

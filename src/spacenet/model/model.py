@@ -200,7 +200,7 @@ class Model:
             if untouched:
                 self.method = self.build()
             raise
-        if epochs and (warning := warn_of_chance(epochs[0], samples.y)):
+        if epochs and (warning := warn_of_chance(task.index, epochs[0].accuracy, samples.y)):
             log.warning("spacenet: warning: %s", warning)
         self.method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
         self.config = changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing)

@@ -42,17 +42,17 @@ class Epoch:
         return f"{task}  epoch {self.epoch + 1}/{self.epochs}  {figures}"
 
 
-def warn_of_chance(last: Epoch, y: Tensor) -> str | None:
+def warn_of_chance(task: int, accuracy: float, y: Tensor) -> str | None:
     """A warning if a task was not learned: the training accuracy of its last epoch is near that of the largest class.
 
-    `y` are the classes of the training samples.
+    `accuracy` is in percent, `y` are the classes of the training samples.
     """
     counts = y.bincount()
     chance = 100 * float(counts.max()) / len(y)
-    if int((counts > 0).sum()) < 2 or last.accuracy >= chance + NEAR_CHANCE * (100 - chance):
+    if int((counts > 0).sum()) < 2 or accuracy >= chance + NEAR_CHANCE * (100 - chance):
         return None
     return (
-        f"task {last.task + 1} was hardly learned: the training accuracy ended at {last.accuracy:.1f} %, and always "
+        f"task {task + 1} was hardly learned: the training accuracy ended at {accuracy:.1f} %, and always "
         f"answering its largest class gives {chance:.1f} %. Another learning rate, more epochs or more connections may "
         "help; see also whether the inputs tell the classes apart."
     )
