@@ -179,6 +179,7 @@ METHODS = Registry(
         static_sparse="StaticSparse",
         spacenet="SpaceNet",
         spacenet_density="SpaceNetDensity",
+        spacenet_experts="SpaceNetExperts",
         joint="Joint",
     ),
 )

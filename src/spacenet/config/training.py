@@ -12,6 +12,8 @@ from spacenet.errors import SettingsError
 STEPS, MIN_EPOCHS, MAX_EPOCHS = 600, 4, 100
 """Of a task, unless the number of epochs is given."""
 DEFAULT_RATE = 0.01
+WARM_UP, FIRST_RATE = 0.2, 0.04
+"""The part of a task's epochs in which a one-cycle learning rate rises, and its least fraction there."""
 EVERY_TASK = 100
 """With up to this many tasks, all are evaluated after each."""
 
@@ -29,12 +31,15 @@ class TrainingConfig(Settings):
     learning_rate: Annotated[float, Gt(0), Le(1000)] | None = None
     """Learning rate. Default: 0.1 in this package's networks for images, otherwise 0.05. With SGD, SpaceNet multiplies
     it by a hundredth of a task's classes if there are more than 100."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate schedule within a task: constant, or half a cosine wave down to 0, epoch by epoch."""
+    schedule: Literal["constant", "cosine", "one-cycle"] = "constant"
+    """Learning rate schedule within a task, epoch by epoch: constant; cosine, half a cosine wave down to 0; one-cycle,
+    up from a small one during the first fifth of the epochs, then half a cosine wave down."""
     optimizer: Literal["sgd", "adam"] = "sgd"
     """Optimizer."""
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Momentum of SGD."""
+    nesterov: bool = False
+    """Nesterov's form of momentum."""
     weight_decay: Annotated[float, Ge(0), Le(1000)] = 0.0
     """L2 penalty on the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
@@ -55,6 +60,8 @@ class TrainingConfig(Settings):
     """CPU threads of one run. More than one may change the last bits of a result."""
 
     def validate(self) -> None:
+        if self.nesterov and not (self.momentum and self.optimizer == "sgd"):
+            raise SettingsError("it needs SGD with a momentum above 0", setting="nesterov")
         if self.devices > self.batch_size:
             raise SettingsError(
                 f"{self.devices} processes cannot share batches of {self.batch_size} samples", setting="devices"
@@ -80,8 +87,19 @@ class TrainingConfig(Settings):
 
     def rate(self, epoch: int, epochs: int) -> float:
         """The learning rate of an epoch of `epochs`."""
-        factor = 1.0 if self.schedule == "constant" else (1 + math.cos(math.pi * epoch / epochs)) / 2
-        return self.initial_rate * factor
+        if self.schedule == "constant":
+            return self.initial_rate
+        if self.schedule == "cosine":
+            return self.initial_rate * _cosine(epoch / epochs)
+        progress = (epoch + 0.5) / epochs  # the middle of the epoch, so that the first rate is above 0
+        if progress < WARM_UP:
+            return self.initial_rate * max(FIRST_RATE, progress / WARM_UP)
+        return self.initial_rate * _cosine((progress - WARM_UP) / (1 - WARM_UP))
+
+
+def _cosine(progress: float) -> float:
+    """From 1 down to 0."""
+    return (1 + math.cos(math.pi * progress)) / 2
 
 
 def epochs_for(samples: int, batch_size: int) -> int:

@@ -30,7 +30,7 @@ from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
 from spacenet.nets import net_name
 
-METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal")
+METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
 EXCLUDED = ("devices", "evaluate_every", "name", "graph")
 """Settings of a run that a model does not have."""
 WIDTH = 110  # characters of a line in the docstring
@@ -278,7 +278,7 @@ DOC = """A classifier that learns new classes one task after another, in a netwo
 
     Parameters
     ----------
-    method : "spacenet-density", "spacenet", "static-sparse" or "spacenet-rehearsal"
+    method : "spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal" or "spacenet-experts"
         How it learns. The default keeps small statistics of each class beside the network, to tell tasks apart;
         "spacenet" is the paper's method, which keeps the network alone.
     net : "auto", "mlp", "small-cnn", "resnet-18", "wrn-DEPTH-WIDTH" or a registered name

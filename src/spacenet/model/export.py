@@ -25,7 +25,7 @@ from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import SpacenetError
 from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
-from spacenet.space.pack import Pack
+from spacenet.space.pack import Pack, packed_units
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import atomic_write
 
@@ -175,7 +175,7 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         what = f"the network cannot be exported as {to} with torch {torch.__version__}"
         raise SpacenetError(f"{what} ({reason})") from error
-    ledger, units = model.method.ledger, model.method.pack.units
+    ledger, units = model.method.ledger, packed_units(model.method.ledger)
     names = [layer.name for layer in ledger.blueprint.hidden]
     layers = tuple(PackedLayer(name, len(units[name]), ledger.size(name)) for name in names)
     return Exported(path, to, len(content), difference, layers, tuple(model.classes))

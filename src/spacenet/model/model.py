@@ -40,7 +40,7 @@ def model_method(name: str) -> type[SparseMethod]:
     kind = get_method(name)
     if not issubclass(kind, SparseMethod):
         reason = f"{name} does not divide a network among tasks, so it leaves no model to use"
-        raise SettingsError(f"{reason}; choose spacenet, spacenet-density or static-sparse", setting="method")
+        raise SettingsError(f"{reason}; choose spacenet, spacenet-density or spacenet-experts", setting="method")
     return kind
 
 

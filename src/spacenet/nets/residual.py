@@ -10,6 +10,9 @@ from spacenet.nets.images import as_images, image_shape
 from spacenet.nets.ours import blueprint_of
 from spacenet.space.blueprint import Blueprint
 
+GROUPS, NARROW = 3, (4, 8, 16)
+"""Groups of a wide residual network, and their widths where only its structure counts."""
+
 
 def conv(enter: int, out: int, kernel: int, stride: int = 1) -> nn.Conv2d:
     return nn.Conv2d(enter, out, kernel, stride, padding=kernel // 2, bias=False)
@@ -66,18 +69,17 @@ class WideBlock(nn.Module):
 
 
 class WideResNet(nn.Module):
-    """WRN-depth-widen for images of this shape."""
+    """WRN-depth-widen for images of this shape; or with other `widths`: those of the stem and of the three groups."""
 
     def __init__(
-        self, input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16, classes: int = 1
+        self, input_shape: tuple[int, ...], *, depth: int = 28, widths: tuple[int, ...] = (), classes: int = 1
     ) -> None:
         super().__init__()
         if depth < 10 or (depth - 4) % 6:
             raise SettingsError(
                 f"a wide residual network has 6 n + 4 layers (10, 16, 22, …), not {depth}", setting="net"
             )
-        self.stem = conv(image_shape(input_shape)[0], stem, 3)
-        widths = [stem, *(stem * widen << group for group in range(3))]
+        self.stem = conv(image_shape(input_shape)[0], widths[0], 3)
         for group, (enter, out) in enumerate(pairwise(widths), start=1):
             first = WideBlock(enter, out, 1 if group == 1 else 2, first=True)
             others = [WideBlock(out, out, 1) for _ in range((depth - 4) // 6 - 1)]
@@ -96,7 +98,12 @@ def build_resnet18(input_shape: tuple[int, ...], *, width: int = 64) -> Blueprin
     return blueprint_of(ResNet18, input_shape, {"width": 2}, width=width)
 
 
-def build_wide_resnet(input_shape: tuple[int, ...], *, depth: int = 28, widen: int = 10, stem: int = 16) -> Blueprint:
-    """WRN-depth-widen in the space."""
-    narrow = {"widen": 2, "stem": 2}
-    return blueprint_of(WideResNet, input_shape, narrow, depth=depth, widen=widen, stem=stem)
+def build_wide_resnet(
+    input_shape: tuple[int, ...], hidden: tuple[int, ...] = (), *, depth: int = 28, widen: int = 10, stem: int = 16
+) -> Blueprint:
+    """WRN-depth-widen in the space; `hidden` may give the widths of the stem and of the three groups instead."""
+    widths = tuple(hidden) or (stem, *(stem * widen << group for group in range(3)))
+    if len(widths) != GROUPS + 1:
+        message = f"a wide residual network has {GROUPS + 1} widths (stem and groups), not {len(widths)}"
+        raise SettingsError(message, setting="hidden")
+    return blueprint_of(WideResNet, input_shape, {"widths": (2, *NARROW)}, depth=depth, widths=widths)

@@ -16,6 +16,7 @@ FAN_IN = 4.0
 # The default share of the possible kernels between feature maps: for all tasks together, and at most for one.
 MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
 
+BISECTIONS = 40
 SMALLER = 0.85
 """Part of its share that a task gets where there are more or fewer tasks than a budget was made for: all shall fit."""
 
@@ -135,6 +136,38 @@ def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = (
         targets = widths[link.target] / size[link.target] if link.target in widths else 1.0
         shares.append(min(targets * fan_in / size[link.source], math.nextafter(1.0, 0.0)))
     return TaskBudget(chosen, [count // 2 for count in widths.values()], shares)
+
+
+def dense_budget(blueprint: Blueprint, tasks: int, weights: int | None = None) -> TaskBudget:
+    """Units of its own for each of this many tasks, with all connections between them: the same part of every layer.
+
+    With `weights`, only as many units as keep the weights of all tasks together at or below that number.
+    """
+    sizes = {layer.group or layer.name: layer.size for layer in blueprint.hidden}
+    group = {layer.name: layer.group or layer.name for layer in blueprint.hidden}
+
+    def resolve(part: float) -> tuple[dict[str, int], list[float], int]:
+        """The units of each group, the connections of each link, and the weights of a task."""
+        units = {name: max(1, int(part * size)) for name, size in sizes.items()}
+        counts, total = list[float](), 0
+        for link in blueprint.links:
+            if link.target == blueprint.output.name:  # a share, so that it follows the number of a task's classes
+                source = group[link.source]
+                counts.append(min(units[source] / sizes[source], math.nextafter(1.0, 0.0)))
+                continue
+            ends = [units[group[end]] if end in group else blueprint.input.size for end in (link.source, link.target)]
+            counts.append(ends[0] * ends[1])
+            total += ends[0] * ends[1] * math.prod(link.kernel)
+        return units, counts, total
+
+    low, high = 0.0, 1.0 / tasks
+    if weights is not None and resolve(high)[2] * tasks > weights:
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if resolve(middle)[2] * tasks > weights else (middle, high)
+        high = low
+    units, connections, _ = resolve(high)
+    return TaskBudget([*units.values()], [*units.values()], connections)
 
 
 def _count_dead(ledger: Ledger, link: Link, selected: Mapping[str, int], classes: int) -> int:

@@ -36,12 +36,15 @@ class Pack:
             return self.forward(self.params, x)
 
 
-def pack(ledger: Ledger, device: torch.device = CPU, keep_dense: Collection[str] = ()) -> Pack:
-    """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them.
+def pack(
+    ledger: Ledger, device: torch.device = CPU, keep_dense: Collection[str] = (), ends: Units | None = None
+) -> Pack:
+    """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them; or
+    only the units that reach `ends`, some outputs and, if they are needed too, units of other layers.
 
     Weights of links that `packs_sparsely` names are a sparse tensor, except for links to `keep_dense`.
     """
-    units = packed_units(ledger)
+    units = packed_units(ledger, ends)
     size = sizes(ledger, units)
     sparse = [k for k in ledger.blueprint.links if k.name not in keep_dense and packs_sparsely(ledger, k, size)]
     params = cut(ledger, units, size, leave_out=[link.name for link in sparse])
@@ -137,10 +140,12 @@ def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
     }
 
 
-def packed_units(ledger: Ledger) -> Units:
-    """The inputs, the outputs, and every unit from which connections lead to these; all others are not needed."""
-    ends = (ledger.blueprint.input.name, ledger.blueprint.output.name)
-    return numbers(reach(ledger, marks(ledger, {name: torch.arange(ledger.size(name)) for name in ends}), "source"))
+def packed_units(ledger: Ledger, ends: Units | None = None) -> Units:
+    """The inputs, the outputs (or `ends`), and every unit from which connections lead to these; all others are not
+    needed."""
+    inputs, outputs = ledger.blueprint.input.name, ledger.blueprint.output.name
+    start = {outputs: torch.arange(ledger.size(outputs))} if ends is None else ends
+    return numbers(reach(ledger, marks(ledger, start | {inputs: torch.arange(ledger.size(inputs))}), "source"))
 
 
 def reach(ledger: Ledger, start: Marks, towards: Literal["source", "target"]) -> Marks:

@@ -185,4 +185,4 @@ def make_optimizer(method: Method, settings: TrainingConfig) -> Optimizer:
     parameters, rate, decay = method.named_parameters(), settings.initial_rate, settings.weight_decay
     if settings.optimizer == "adam":
         return Adam(parameters, rate, weight_decay=decay)
-    return SGD(parameters, rate, settings.momentum, decay)
+    return SGD(parameters, rate, settings.momentum, decay, nesterov=settings.nesterov)

@@ -95,10 +95,16 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum and weight decay."""
 
     def __init__(
-        self, parameters: Parameters, learning_rate: float, momentum: float = 0.0, weight_decay: float = 0.0
+        self,
+        parameters: Parameters,
+        learning_rate: float,
+        momentum: float = 0.0,
+        weight_decay: float = 0.0,
+        *,
+        nesterov: bool = False,
     ) -> None:
         super().__init__(parameters, learning_rate, weight_decay)
-        self.momentum = momentum
+        self.momentum, self.nesterov = momentum, nesterov
 
     def _initial(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         # Adding a gradient to -0.0 gives the gradient to the bit, and 0.0 would turn its -0.0 into 0.0.
@@ -108,7 +114,7 @@ class SGD(Optimizer):
         momenta = [history["momentum"] for history in histories if self.momentum]
         if isinstance(self.rate, Tensor):  # on a GPU, in one kernel that reads the learning rate there
             settings: dict[str, Any] = {"lr": self.rate, "momentum": self.momentum, "weight_decay": self.weight_decay}
-            settings |= {"dampening": 0.0, "nesterov": False, "maximize": False, "is_first_step": False}
+            settings |= {"dampening": 0.0, "nesterov": self.nesterov, "maximize": False, "is_first_step": False}
             torch._fused_sgd_(tensors, gradients, momenta, **settings)
             return
         if self.weight_decay:
@@ -116,7 +122,8 @@ class SGD(Optimizer):
         if self.momentum:
             torch._foreach_mul_(momenta, self.momentum)
             torch._foreach_add_(momenta, gradients)
-            gradients = momenta
+            ahead = torch._foreach_add(gradients, momenta, alpha=self.momentum) if self.nesterov else momenta
+            gradients = list(ahead)
         torch._foreach_add_(tensors, gradients, alpha=-self.rate)
 
 

@@ -1,7 +1,7 @@
 """Rotation labels: images are learned in four orientations, and each class in each orientation is a class of its own.
 
 To distinguish the orientations, a network has to learn shapes that its few classes alone would not require. The outputs
-for rotated images only serve training; they are dropped when the task ends.
+for rotated images only serve training and are dropped when the task ends, unless a method keeps them.
 
 Lee, Hwang, Shin: Self-supervised Label Augmentation via Input Transformations. ICML 2020.
 """
@@ -16,9 +16,14 @@ from spacenet.errors import SettingsError
 ORIENTATIONS = 4
 
 
+def is_rotatable(shape: tuple[int, ...]) -> bool:
+    """Whether samples of this shape are square images."""
+    return len(shape) in (2, 3) and shape[-1] == shape[-2]
+
+
 def check_rotatable(shape: tuple[int, ...]) -> None:
     """Raise `SettingsError` if samples of this shape cannot be rotated."""
-    if len(shape) not in (2, 3) or shape[-1] != shape[-2]:
+    if not is_rotatable(shape):
         raise SettingsError(f"samples of the shape {shape} are not square images", setting="rotations")
 
 

@@ -21,7 +21,13 @@ from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared.balance import Balance, Kind
-from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
+from spacenet.methods.shared.rotations import (
+    check_rotatable,
+    is_rotatable,
+    make_rotated_head,
+    rotate_batch,
+    rotate_targets,
+)
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
@@ -34,12 +40,15 @@ from spacenet.utils.tensors import in_section, section
 
 MAX_GROWTH = 1000
 """How often units are added before a task at most. Far more than any task needs."""
+Rotations = Literal["none", "first", "all", "auto"]
 UNUSED_AFTER = 4
 """After this many times, units without connections are selected first: among them all positions are open."""
 MANY_CLASSES = 100
 """Beyond this many classes of a task, the learning rate of SGD grows with them."""
 EXPECTED_TASKS, PHANTOMS = 5, 8
 BALANCE, HEAD = "balance", "rotated_head"
+FEATURES = "features"
+"""The classifier's inputs of a batch of images in four orientations, in `Batch.saved`."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,10 @@ class SparseSettings(MethodSettings):
     balance: Kind = "none"
     """Make the classifiers of different tasks comparable in prediction: by the norm of their weights, or by logits, the
     scores of the right classes on each task's own samples when it was learned."""
-    rotations: Literal["none", "first", "all"] = "none"
+    rotations: Rotations = "none"
     """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
-    task, or in all. Features become more general, and a step takes four times as long."""
+    task, or in all; auto is all for square images, otherwise none. Features become more general, and a step takes four
+    times as long."""
     expand: str | None = None
     """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto whenever a task does not fit."""
     masked_dense: bool = False
@@ -125,7 +135,7 @@ class SparseMethod(Method):
         self.plan = Plan.parse(settings.expand)
         self.plan.check_layers(blueprint)
         tasks = settings.expected_tasks or EXPECTED_TASKS
-        default = default_budget(blueprint, tasks, settings.selected)
+        default = self.default_budget(tasks)
         sized_for, classes = settings.sized_for or (tasks, 0)
         budget = TaskBudget(
             settings.selected or default.selected,
@@ -143,6 +153,10 @@ class SparseMethod(Method):
             first[0] or of_first.selected, first[1] or of_first.reserved, first[2] or of_first.connections, classes
         )
         self.balance = Balance(settings.balance)
+
+    def default_budget(self, tasks: int) -> TaskBudget:
+        """What a task gets if this many are expected, where the settings do not say it."""
+        return default_budget(self.blueprint, tasks, self.settings.selected)
 
     def budget(self, classes: int, ledger: Ledger | None = None, first: bool | None = None) -> ResolvedBudget:
         """What a task with this number of classes requires; by default, a task in an empty network is the first."""
@@ -168,7 +182,7 @@ class SparseMethod(Method):
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         """Raise `SettingsError` if the settings cannot work on samples of this shape."""
-        if self.settings.rotations != "none":
+        if self.settings.rotations in ("first", "all"):
             check_rotatable(shape)
 
     def _tasks_that_fit(self, classes: int) -> int | None:
@@ -217,19 +231,23 @@ class SparseMethod(Method):
             "outputs": torch.arange(0 if self.keeps_classifiers else task.classes.start, task.classes.stop),
             "masked_dense": self.settings.masked_dense,
             # The activations of constant feature maps for all samples would not fit into memory.
-            "fixed": not data.augmented and not self.blueprint.convolves and not self._rotates(task),
+            "fixed": not data.augmented
+            and not self.blueprint.convolves
+            and not self._rotates(task.index, tuple(data.x.shape[1:])),
             "device": self.device,
         }
 
-    def _rotates(self, task: Task) -> bool:
-        return self.settings.rotations == "all" or (self.settings.rotations == "first" and task.index == 0)
+    def _rotates(self, task: int, shape: tuple[int, ...]) -> bool:
+        """Whether the task with this index learns samples of this shape in four orientations."""
+        kind = self.settings.rotations
+        return kind == "all" or (kind == "first" and task == 0) or (kind == "auto" and is_rotatable(shape))
 
     def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
         """Start training in a workspace. Called when a task begins, and when it is resumed."""
         self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precompute(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
-        if self._rotates(task):
+        if self._rotates(task.index, tuple(data.x.shape[1:])):
             check_rotatable(tuple(data.x.shape[1:]))
             rng = self.rng("rotations", task.index)
             sources = sum(workspace.sizes[link.source] * link.each[1] for link in self.blueprint.classifiers)
@@ -257,7 +275,8 @@ class SparseMethod(Method):
             return self.active_workspace()(batch.x, precomputed)
         entering: dict[str, Tensor] = {}
         upright = self.active_workspace()(rotate_batch(batch.x), {}, hook=entering.__setitem__)
-        return torch.cat([upright, self.rotated_head(self.blueprint.features(entering))], 1)
+        batch.saved[FEATURES] = features = self.blueprint.features(entering)
+        return torch.cat([upright, self.rotated_head(features)], 1)
 
     def target(self, batch: Batch) -> Tensor:
         target = batch.y - self.first_output
@@ -373,7 +392,7 @@ class AdaptiveMethod(SparseMethod):
     settings: AdaptiveSettings
 
     def end_epoch(self, epoch: int, optimizer: Optimizer, *, last: bool) -> None:
-        if not last:
+        if not last and self.settings.rewire_fraction:
             self.active_workspace().rewire(self.settings.rewire_fraction, optimizer)
 
     def epoch_metrics(self) -> dict[str, float]:

@@ -1,0 +1,256 @@
+"""SpaceNet with an expert for each task: a dense part of the space that shares nothing with other tasks.
+
+A task gets units of its own and all connections between them, so a step costs the same in the last task as in the
+first, and what one task has learned no other one can disturb. Square images are learned in four orientations, each
+class in each orientation as a class of its own, and these outputs are kept: a class is scored by the mean of its score
+in each orientation. Experts never see each other's classes, but their raw scores are comparable; statistics of each
+class on the first expert's features help to decide between tasks.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated
+
+import torch
+from annotated_types import Ge, Le
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from spacenet.config.ranges import Uniform
+from spacenet.errors import SettingsError
+from spacenet.methods.base import Batch, Params, Samples, Task, kept, map_batches
+from spacenet.methods.density.densities import ClassMemory, Densities, scores
+from spacenet.methods.shared import class_statistics
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings
+from spacenet.methods.shared.contrast import contrastive_loss, make_projection
+from spacenet.methods.shared.rotations import ORIENTATIONS
+from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod, AdaptiveSettings, Rotations
+from spacenet.space.budget import TaskBudget, dense_budget
+from spacenet.space.pack import Pack, Units, pack
+from spacenet.space.workspace import Workspace
+from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
+
+PROJECTION, DENSITY, HEADS, BIAS = "projection", "density", "rotated", "bias"
+
+
+@dataclass(frozen=True)
+class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
+    """How large an expert is, how it is trained, and what is kept of each class."""
+
+    components: Annotated[int, Ge(1), Le(1000)] = 1
+    """Gaussians per class."""
+    max_weights: Annotated[int, Ge(1)] | None = None
+    """Weights that the experts of all expected tasks may have together; each gets the same part. Default: as many as
+    fit into the network."""
+    rotations: Rotations = "auto"
+    """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
+    task, or in all; auto is all for square images, otherwise none. Predictions are the mean over the four. A step takes
+    four times as long."""
+    contrast: Annotated[float, Ge(0), Le(1000), Uniform(0.0, 2.0)] = 0.0
+    """Factor of the supervised contrastive loss, which is added to the cross-entropy where images are rotated."""
+    statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
+    """Factor of the log-densities of classes, given the first expert's features, that are added to the scores; with 0
+    no statistics are kept."""
+    phantom_classes: Annotated[int, Ge(0)] | None = 0
+    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
+    rewire_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
+    """Fraction of the task's connections that is dropped and grown elsewhere after each epoch. An expert has all
+    connections between its units, unless `connections` says otherwise: then there is nowhere else to grow."""
+
+    def validate(self) -> None:
+        super().validate()
+        if self.balance != "none":
+            raise SettingsError("experts are compared by their raw scores; it must be none", setting="balance")
+
+
+class SpaceNetExperts(AdaptiveMethod):
+    """SpaceNet with a dense expert for each task, which shares nothing with the others. Keeps no samples."""
+
+    name = "spacenet-experts"
+    reference = (
+        "SpaceNet; for rotated classes, Lee, Hwang, Shin: Self-supervised Label Augmentation via Input "
+        "Transformations. ICML, 2020; for the contrastive loss, Khosla et al.: Supervised Contrastive Learning. "
+        "NeurIPS, 2020"
+    )
+    settings_from = "Searched on held-out training data."
+    settings: ExpertSettings
+    heads: list[dict[str, Tensor]] = kept(HEADS, list, on_cpu=True)
+    """For each task its outputs for rotated images: their weights by classifier link, (outputs, units, features), with
+    the numbers of these units; and their biases."""
+    densities: Densities = kept(DENSITY, on_cpu=True)
+    projection: nn.Sequential | None = None
+
+    def setup(self) -> None:
+        super().setup()
+        self.densities = self.settings.build_densities(whiten=True)
+
+    def default_budget(self, tasks: int) -> TaskBudget:
+        return dense_budget(self.blueprint, tasks, self.settings.max_weights)
+
+    # Training
+
+    def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
+        super().open_workspace(workspace, task, data)
+        if self.settings.contrast and self.rotated_head is not None:
+            rng = self.rng(PROJECTION, task.index)
+            self.projection = make_projection(self.rotated_head.in_features, rng, self.device)
+
+    def named_parameters(self) -> dict[str, nn.Parameter]:
+        projection = self.projection.named_parameters(PROJECTION) if self.projection else ()
+        return {**super().named_parameters(), **dict(projection)}
+
+    def forward(self, batch: Batch) -> Tensor:
+        output = super().forward(batch)
+        if self.projection is not None:
+            batch.saved[PROJECTION] = self.projection(batch.saved[FEATURES])
+        return output
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        loss = super().loss(output, batch)
+        if self.projection is None:
+            return loss
+        return loss + self.settings.contrast * contrastive_loss(batch.saved[PROJECTION], self.target(batch))
+
+    def end_task(self, task: Task) -> None:
+        self.heads.append(self._keep_head())
+        super().end_task(task)
+        self.projection = None
+        if self.settings.statistics_weight:
+            h = map_batches(self.represent, task.train.x, self.device)
+            self.densities.add(h, task.train.y.cpu(), task.classes, self.rng(class_statistics.SEED, task.index))
+
+    def _keep_head(self) -> dict[str, Tensor]:
+        """The outputs for rotated images as `heads` holds them; none if the task had none."""
+        if self.rotated_head is None:
+            return {}
+        workspace, weight = self.active_workspace(), self.rotated_head.weight.detach().cpu()
+        links = self.blueprint.classifiers
+        parts = weight.split([workspace.sizes[link.source] * link.each[1] for link in links], 1)
+        head = {BIAS: self.rotated_head.bias.detach().cpu().clone()}
+        for link, part in zip(links, parts, strict=True):
+            units = workspace.units[link.source]
+            by_unit = part.unflatten(1, (workspace.sizes[link.source], link.each[1]))
+            head |= {f"units/{link.name}": units.float(), f"weight/{link.name}": by_unit[:, : len(units)].clone()}
+        return head
+
+    # Prediction
+
+    @cached_property
+    def experts(self) -> list[Pack]:
+        """The network of each task alone, with its outputs for rotated images."""
+        return [self._pack_expert(task) for task in range(self.tasks_learned)]
+
+    def _pack_expert(self, task: int) -> Pack:
+        head, output = self.heads[task], self.blueprint.output.name
+        ends: Units = {output: torch.arange(self.classes[task].start, self.classes[task].stop)}
+        for link in self.blueprint.classifiers if head else ():
+            ends[link.source] = head[f"units/{link.name}"].long()
+        network = pack(self.ledger, self.device, ends=ends)
+        if not head:
+            return network
+        columns = []
+        for link in self.blueprint.classifiers:
+            weight = head[f"weight/{link.name}"]
+            places = torch.searchsorted(network.units[link.source], ends[link.source])
+            aligned = weight.new_zeros(len(weight), network.params[link.name].shape[1], link.each[1])
+            columns.append(aligned.index_copy_(1, places, weight).flatten(1))
+        own = {"weight": torch.cat(columns, 1).to(self.device), BIAS: head[BIAS].to(self.device)}
+        params = in_section("network", network.params) | in_section(HEADS, own)
+        return Pack(self._score_in_four_orientations, params, network.units)
+
+    def _score_in_four_orientations(self, params: Params, x: Tensor) -> Tensor:
+        """The score of each of a task's classes: the mean over its outputs for the four orientations."""
+        network, total = section(params, "network"), self._run(section(params, "network"), x)[0]
+        turns = range(1, ORIENTATIONS)
+        heads = zip(turns, *(params[f"{HEADS}/{name}"].chunk(len(turns)) for name in ("weight", BIAS)), strict=True)
+        for turn, weight, bias in heads:
+            total = total + F.linear(self._run(network, x.rot90(turn, (-2, -1)))[1], weight, bias)
+        return total / ORIENTATIONS
+
+    def _run(self, params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs and the classifier's inputs."""
+        entering: dict[str, Tensor] = {}
+        output = self.blueprint.forward(params, x, entering.__setitem__)
+        return output, self.blueprint.features(entering)
+
+    def represent(self, x: Tensor) -> Tensor:
+        """What class statistics are computed on, (n, d): the first expert's features."""
+        return self._represent(self.experts[0].params, x)
+
+    def _represent(self, params: Params, x: Tensor) -> Tensor:
+        """Square roots of the features, which are closer to Gaussian; of images in all four orientations."""
+        rotates = f"{HEADS}/{BIAS}" in params
+        network = section(params, "network") if rotates else params
+        found = [self._run(network, x.rot90(turn, (-2, -1)))[1] for turn in range(ORIENTATIONS if rotates else 0)]
+        return torch.cat(found or [self._run(network, x)[1]], 1).clamp_min(0.0).sqrt()
+
+    @cached_property
+    def predictor(self) -> Pack:
+        return self._predict_with(self.densities)
+
+    def truncate(self, directions: int) -> Pack:
+        return self._predict_with(self.densities.truncate(directions))
+
+    def _predict_with(self, densities: Densities) -> Pack:
+        experts, weight = self.experts, self.settings.statistics_weight
+        params = {name: t for n, each in enumerate(experts) for name, t in in_section(f"{n}", each.params).items()}
+        if weight:
+            density = {name: t.to(self.device) for name, t in densities.compute_params().items()}
+            params |= in_section(DENSITY, density)
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found = [each.forward(section(params, f"{n}"), x) for n, each in enumerate(experts)]
+            score = torch.cat(found, 1)
+            if not weight:
+                return score
+            fit = scores(section(params, DENSITY), self._represent(section(params, "0"), x))
+            return score + weight * fit.to(score.dtype)
+
+        return Pack(forward, params)
+
+    def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
+        return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
+
+    # Saving and loading
+
+    def state(self) -> dict[str, Tensor]:
+        projection = self.projection.state_dict() if self.projection else {}
+        return super().state() | in_section(f"task/{PROJECTION}", projection)
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        super().load_state(state)
+        self.projection = None
+
+    def resume_task(self, task: Task, data: Samples) -> None:
+        saved = section(self.saved_task, PROJECTION)
+        super().resume_task(task, data)
+        if self.projection is not None:
+            self.projection.load_state_dict(saved)
+
+    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        statistics = self.settings.statistics_weight > 0
+        rotated = [task for task in range(len(self.classes)) if self._rotates(task, input_shape)]
+        check_sections(extra, *(f"{HEADS}/{task}" for task in rotated), *[DENSITY] * statistics)
+        heads = [section(extra, f"{HEADS}/{task}") for task in range(len(self.classes))]
+        for task in rotated:
+            self._check_head(heads[task], len(self.classes[task]), f"the rotated outputs of task {task + 1}")
+        if statistics:
+            self.heads = heads
+            empty = self._represent(self._pack_expert(0).params, torch.zeros(0, *input_shape))
+            self.densities.check(section(extra, DENSITY), sum(map(len, self.classes)), empty.shape[1])
+
+    def _check_head(self, head: Mapping[str, Tensor], classes: int, what: str) -> None:
+        """Raise `ValueError` unless these can be the outputs of a task with this many classes for rotated images."""
+        outputs = (ORIENTATIONS - 1) * classes
+        shapes: dict[str, tuple[int, ...]] = {BIAS: (outputs,)}
+        for link in self.blueprint.classifiers:
+            units = head.get(f"units/{link.name}", torch.zeros(0))
+            exist = units.dim() == 1 and bool(((units >= 0) & (units < self.ledger.size(link.source))).all())
+            if not exist or bool((units != units.trunc()).any() | (units.diff() <= 0).any()):
+                raise ValueError(f"{what}: units of {link.source} that do not exist, or are not in order")
+            shapes[f"weight/{link.name}"] = outputs, len(units), link.each[1]
+        numbers = {name: tensor for name, tensor in head.items() if not name.startswith("units/")}
+        check_shapes(numbers, shapes, what)
+        check_finite(numbers, dict.fromkeys(shapes, -math.inf), what)

@@ -1,0 +1,154 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from spacenet.config.model import ModelConfig, NetConfig
+from spacenet.config.training import TrainingConfig
+from spacenet.errors import ModelFileError, SettingsError
+from spacenet.methods.base import Batch
+from spacenet.methods.shared.rotations import rotate_batch
+from spacenet.methods.shared.sparse import FEATURES
+from spacenet.methods.spacenet_experts import ExpertSettings, SpaceNetExperts
+from spacenet.model.file import from_bytes, to_bytes
+from spacenet.model.model import Model
+from tests.methods.support import learn, make, small_stream
+from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
+
+STATISTICS = {"statistics_weight": 0.1, "directions": 3, "expected_tasks": 3}
+
+
+def experts(stop: int = 3, **settings: object) -> SpaceNetExperts:
+    """What has learned the first tasks of small images."""
+    method = SpaceNetExperts(tiny_cnn(), ExpertSettings(expected_tasks=3, **settings), 0)  # type: ignore[arg-type]
+    learn(method, images()[:stop], TRAINING)
+    return method
+
+
+def test_later_tasks_do_not_change_a_bit_of_earlier_ones() -> None:
+    x = images()[0].test.x
+    before, after = (experts(stop).predict(x) for stop in (1, 3))
+    assert torch.equal(before, after[:, : before.shape[1]])
+
+
+def test_experts_share_no_units_and_have_all_connections_between_their_own() -> None:
+    method = experts()
+    for link in method.blueprint.links:
+        held = method.ledger.connections[link.name]
+        for task in range(3):
+            own = held[held.owner == task]
+            assert len(own) == len(own.source.unique()) * len(own.target.unique())
+            if link.source != method.blueprint.input.name:
+                assert bool((method.ledger.state[link.source][own.source.long()] == task).all())
+
+
+def test_a_class_is_scored_by_the_mean_over_four_orientations() -> None:
+    method, x = experts(2), images()[1].test.x
+    head, network = method.heads[1], method.experts[1]
+    assert method.predict(x).shape[1] == 4
+    found: list[Tensor] = []
+    for turn in range(4):
+        entering: dict[str, Tensor] = {}
+        plain = {name.removeprefix("network/"): t for name, t in network.params.items()}
+        upright = method.blueprint.forward(plain, x.rot90(turn, (-2, -1)), entering.__setitem__)
+        features = method.blueprint.features(entering)
+        rows = slice(2 * turn - 2, 2 * turn)
+        weight = head[f"weight/{method.blueprint.classifiers[0].name}"].flatten(1)[rows]
+        found.append(upright if turn == 0 else F.linear(features, weight, head["bias"][rows]))
+    torch.testing.assert_close(method.predict(x)[:, 2:], torch.stack(found).mean(0))
+
+
+def test_what_predicts_is_what_was_trained() -> None:
+    method = SpaceNetExperts(tiny_cnn(), ExpertSettings(expected_tasks=3), 0)
+    seen: dict[str, Tensor] = {}
+    task, x = images()[0], images()[0].train.x[:6]
+    plain_end = SpaceNetExperts.end_task
+
+    def end_task(method: SpaceNetExperts, task: object) -> None:
+        entering: dict[str, Tensor] = {}
+        upright = method.active_workspace()(rotate_batch(x), {}, training=False, hook=entering.__setitem__)
+        assert method.rotated_head is not None
+        rotated = method.rotated_head(method.blueprint.features(entering))
+        output = torch.cat([upright, rotated], 1).detach().view(4, len(x), 4, 2)
+        seen["scores"] = torch.stack([output[turn, :, turn] for turn in range(4)]).mean(0)
+        plain_end(method, task)  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SpaceNetExperts, "end_task", end_task)
+        learn(method, [task], TRAINING)
+    torch.testing.assert_close(method.predict(x), seen["scores"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("limit", [300, 3000, 10**9])
+def test_the_weights_of_all_tasks_stay_within_the_limit(limit: int) -> None:
+    method = experts(max_weights=limit)
+    hidden = [link for link in method.blueprint.links if link not in method.blueprint.classifiers]
+    weights = sum(method.ledger.connections[link.name].value.numel() for link in hidden)
+    if limit > 300:  # one unit of each layer is the least
+        assert weights <= limit
+    assert method.space_left(2) == 0 or limit < 10**9
+
+
+def test_samples_that_are_no_images_are_learned_upright() -> None:
+    method = make(SpaceNetExperts, STATISTICS)
+    assert isinstance(method, SpaceNetExperts)
+    learn(method, small_stream())
+    assert method.heads == [{}, {}, {}]
+    task = small_stream()[2]
+    assert float((method.predict_all(task.test.x).argmax(1) == task.test.y).float().mean()) > 0.6
+
+
+def test_the_contrastive_loss_is_added() -> None:
+    method = SpaceNetExperts(tiny_cnn(), ExpertSettings(expected_tasks=3, contrast=2.0), 0)
+    task = images()[0]
+    method.begin_task(task, task.train)
+    batch = Batch.pick(task.train, torch.arange(6))
+    output = method.forward(batch)
+    plain, contrast = F.cross_entropy(output, method.target(batch)), method.loss(output, batch)
+    assert batch.saved[FEATURES].shape[0] == 24
+    assert float(contrast.detach()) > float(plain.detach())
+    assert any(name.startswith("projection") for name in method.named_parameters())
+
+
+@pytest.mark.parametrize("settings", [{}, {"rotations": "none"}, STATISTICS])
+def test_a_model_file_holds_it(settings: dict[str, object], tmp_path: Path) -> None:
+    model = learned_model(settings)
+    again = from_bytes(to_bytes(model))
+    x = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0)).numpy()
+    assert torch.equal(model.scores(x), again.scores(x))
+    assert to_bytes(again) == to_bytes(model)
+
+
+def test_a_damaged_model_file_is_refused() -> None:
+    model = learned_model(STATISTICS)
+    assert isinstance(model.method, SpaceNetExperts)
+    name = next(name for name in model.method.heads[0] if name.startswith("units/"))
+    for damage in (1e6, -1.0, 0.5, float("nan")):
+        kept = model.method.heads[0][name].clone()
+        model.method.heads[0][name][0] = damage
+        with pytest.raises(ModelFileError):
+            from_bytes(to_bytes(model))
+        model.method.heads[0][name] = kept
+    del model.method.heads[1]["bias"]
+    with pytest.raises(ModelFileError):
+        from_bytes(to_bytes(model))
+
+
+def learned_model(settings: dict[str, object]) -> Model:
+    training = TrainingConfig(epochs=1, batch_size=8, learning_rate=0.05)
+    chosen = ExpertSettings(**{"expected_tasks": 2, **settings})  # type: ignore[arg-type]
+    net = NetConfig("small-cnn", hidden=(4, 4, 8))
+    model = Model(ModelConfig("spacenet-experts", net, training, method_settings=chosen), (3, 8, 8))
+    rng = torch.Generator().manual_seed(1)
+    for task in range(2):
+        x = torch.randn(16, 3, 8, 8, generator=rng).numpy()
+        model.learn(x, np.array([f"{task}{row % 2}" for row in range(16)]))
+    return model
+
+
+def test_experts_are_not_balanced() -> None:
+    with pytest.raises(SettingsError, match="raw scores"):
+        ExpertSettings(balance="weights")
