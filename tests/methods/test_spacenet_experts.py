@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +115,7 @@ def test_the_contrastive_loss_is_added() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"rotations": "none"}, STATISTICS])
-def test_a_model_file_holds_it(settings: dict[str, object], tmp_path: Path) -> None:
+def test_a_model_file_holds_it(settings: Mapping[str, object], tmp_path: Path) -> None:
     model = learned_model(settings)
     again = from_bytes(to_bytes(model))
     x = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(0)).numpy()
@@ -137,7 +138,7 @@ def test_a_damaged_model_file_is_refused() -> None:
         from_bytes(to_bytes(model))
 
 
-def learned_model(settings: dict[str, object]) -> Model:
+def learned_model(settings: Mapping[str, object]) -> Model:
     training = TrainingConfig(epochs=1, batch_size=8, learning_rate=0.05)
     chosen = ExpertSettings(**{"expected_tasks": 2, **settings})  # type: ignore[arg-type]
     net = NetConfig("small-cnn", hidden=(4, 4, 8))

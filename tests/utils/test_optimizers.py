@@ -40,11 +40,13 @@ def assert_same_bits(ours: list[nn.Parameter], theirs: list[nn.Parameter]) -> No
     st.sampled_from([0.0, 1e-4, 0.1]),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
-def test_sgd_is_torchs(seed: int, momentum: float, decay: float, gaps: bool, foreach: bool) -> None:
+def test_sgd_is_torchs(seed: int, momentum: float, decay: float, gaps: bool, foreach: bool, ahead: bool) -> None:
     ours, theirs = new_parameters(seed), new_parameters(seed)
-    optimizer = SGD(ours, 0.1, momentum, decay)
-    expected = torch.optim.SGD(theirs, 0.1, momentum, weight_decay=decay, foreach=foreach)
+    nesterov = ahead and momentum > 0
+    optimizer = SGD(ours, 0.1, momentum, decay, nesterov=nesterov)
+    expected = torch.optim.SGD(theirs, 0.1, momentum, weight_decay=decay, foreach=foreach, nesterov=nesterov)
     for step in range(20):
         expected.param_groups[0]["lr"] = 0.1 / (1 + step // 5)
         optimizer.set_rate(expected.param_groups[0]["lr"])

@@ -81,6 +81,7 @@ class SpaceNetExperts(AdaptiveMethod):
     the numbers of these units; and their biases."""
     densities: Densities = kept(DENSITY, on_cpu=True)
     projection: nn.Sequential | None = None
+    own_width = True
 
     def setup(self) -> None:
         super().setup()

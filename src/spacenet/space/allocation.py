@@ -74,9 +74,10 @@ def select(
 
 
 def allocate(
-    ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator
+    ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator, own_width: bool = False
 ) -> dict[str, Connections]:
-    """Lay the task's connections at random open positions; weights are Glorot-uniform for the dense shape."""
+    """Lay the task's connections at random open positions. Weights are Glorot-uniform for the dense shape of the whole
+    network; with `own_width` for that of the selected units, as in a network that has no others."""
     new = {}
     for link in ledger.blueprint.links:
         targets, sources = selection[link.target], selection[link.source]
@@ -99,8 +100,12 @@ def allocate(
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: its dense shape is that of the task's own outputs.
-        dense_targets = len(targets) if link.target == ledger.blueprint.output.name else ledger.size(link.target)
-        value = link.initial((count,), ledger.size(link.source), dense_targets, rng)
+        own_targets = own_width or link.target == ledger.blueprint.output.name
+        fans = (
+            len(sources) if own_width else ledger.size(link.source),
+            len(targets) if own_targets else ledger.size(link.target),
+        )
+        value = link.initial((count,), *fans, rng)
         owner = torch.full((count,), task, dtype=torch.int16)
         ends = sources[place % len(sources)].int(), targets[place // len(sources)].int()
         new[link.name] = Connections(*ends, owner, value)

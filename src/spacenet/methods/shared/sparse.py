@@ -121,6 +121,9 @@ class SparseMethod(Method):
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
+    own_width = False
+    """Whether initial weights suit the units that a task selects, instead of the whole network as in the paper."""
+
     @property
     def needs_old_data(self) -> bool:
         """Whether learning another task requires the data of all earlier ones."""
@@ -223,7 +226,7 @@ class SparseMethod(Method):
     ) -> tuple[Units, dict[str, Connections]]:
         rng = self.rng("allocate", task.index)
         selection = select(self.ledger, budget, torch.tensor(task.classes), rng, unused_first)
-        return selection, allocate(self.ledger, budget, selection, task.index, rng)
+        return selection, allocate(self.ledger, budget, selection, task.index, rng, self.own_width)
 
     def _workspace_options(self, task: Task, data: Samples) -> dict[str, Any]:
         """The arguments of a workspace besides the task's units and connections."""
