@@ -111,8 +111,8 @@ def test_predictions_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch)
     here = SpaceNet(tiny_wrn(), method.settings, 0)
     here.load_state(method.state())
     expected = here.predict_all(batch())
-    assert float(expected.std(0).mean()) > 0.02
-    torch.testing.assert_close(method.predict_all(batch()), expected, atol=1e-3, rtol=1e-2)
+    assert float(expected.std(0).mean()) > 0.1
+    torch.testing.assert_close(method.predict_all(batch()), expected, atol=1e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
