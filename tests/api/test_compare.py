@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import spacenet
@@ -65,6 +67,23 @@ def test_settings_and_a_net_are_for_all_methods() -> None:
     table = spacenet.compare("split-digits", ["naive", "ewc"], epochs=1, tasks="0,1/2,3", net="mlp", progress=False)
     assert {run[0].config.model.training.epochs for run in table.runs.values()} == {1}
     assert {run[0].config.stream.tasks for run in table.runs.values()} == {"0,1/2,3"}
+
+
+def test_a_stream_with_a_large_first_task_is_compared_over_all_samples() -> None:
+    cut: dict[str, Any] = {"first_classes": 4, "shuffle_classes": 1993}
+    table = spacenet.compare("split-digits", ["naive", "spacenet"], epochs=2, workers=1, progress=False, **cut)
+    run = table.runs["spacenet"][0]
+    assert [len(labels) for labels in run.labels] == [4, 2, 2, 2]
+    tested = np.array([task["test_samples"] for task in run.metrics["tasks"]])
+    assert tested.sum() == 355
+    over_samples = [row[: n + 1] @ tested[: n + 1] / tested[: n + 1].sum() for n, row in enumerate(run.matrix)]
+    assert run.last_acc == pytest.approx(over_samples[-1])
+    assert run.aia == pytest.approx(np.mean(over_samples))
+    assert abs(run.last_acc - run.acc) > 0.1
+    assert json.loads(table.to_json())["rows"][1]["last_acc"]["mean"] == run.last_acc
+    assert table.to_frame().loc["spacenet", "last_acc"] == run.last_acc
+    latex = table.to_latex()
+    assert all(word in latex for word in ("last accuracy", "AIA", "forgetting"))
 
 
 @pytest.mark.parametrize("methods", [["naive", "ewc", "lwf"], ["ewc", "lwf", "naive"]])

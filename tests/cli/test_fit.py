@@ -41,6 +41,8 @@ def test_task_by_task_it_is_partial_fit(table: Path, tmp_path: Path) -> None:
     assert (tmp_path / "m").read_bytes() == to_bytes(wanted.model_)
     assert fit(table, tmp_path / "n", "--label", "kind", "--classes-per-task", "2") == 0
     assert load_model(tmp_path / "n").tasks == [("ash", "elm"), ("oak",)]
+    assert fit(table, tmp_path / "o", "--label", "kind", "--first-classes", "1") == 0
+    assert load_model(tmp_path / "o").tasks == [("ash",), ("elm", "oak")]
 
 
 def test_the_summary_and_what_comes_after(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

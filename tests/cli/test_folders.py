@@ -9,6 +9,8 @@ def test_the_folder_follows_from_what_is_compared() -> None:
     assert plain == Path("comparisons/split-digits")
     cut = default_folder("comparisons", "split-digits", {"classes_per_task": 5, "shuffle_classes": 0})
     assert cut == Path("comparisons/split-digits-5-per-task-shuffled-0")
+    cut = default_folder("comparisons", "split-digits", {"classes_per_task": 2, "first_classes": 4})
+    assert cut == Path("comparisons/split-digits-4-first-2-per-task")
     others: list[dict[str, Any]] = [
         {"tasks": "0,1/2"},
         {"tasks": "0,1/3"},

@@ -175,7 +175,7 @@ def test_random_cuts_of_a_stream_fit() -> None:
 )
 @pytest.mark.parametrize("method", ["spacenet", "spacenet-density"])
 def test_other_cuts_fit(stream: str, preset: str, shape: tuple[int, ...], classes: int, method: str) -> None:
-    for tasks in (2, 3, 5, 10) if classes == 10 else (2, 5, 10, 20):
+    for tasks in (2, 3, 5, 10) if classes == 10 else (2, 5, 10, 11, 20):
         expected = {"method": {"expected_tasks": tasks}}
         built = build_method(preset_config(stream, method, expected, preset=preset).model, shape, CPU)
         assert isinstance(built, SparseMethod)

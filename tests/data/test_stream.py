@@ -40,14 +40,14 @@ def test_it_is_a_sequence_of_tasks() -> None:
         tasks[3]
 
 
-@given(st.integers(1, 7), st.one_of(st.none(), st.integers(0, 50)))
-def test_every_sample_is_in_exactly_one_task(size: int, shuffle: int | None) -> None:
-    tasks = stream(classes_per_task=size, shuffle_classes=shuffle)
+@given(st.integers(1, 7), st.one_of(st.none(), st.integers(1, 7)), st.one_of(st.none(), st.integers(0, 50)))
+def test_every_sample_is_in_exactly_one_task(size: int, first: int | None, shuffle: int | None) -> None:
+    tasks = stream(classes_per_task=size, first_classes=first, shuffle_classes=shuffle)
     assert sum(len(task.train) for task in tasks) == sum(len(task.test) for task in tasks) == 180
     assert sorted(map(str, tasks.labels)) == [str(label) for label in range(6)]
     for task in tasks:
         assert sorted(task.train.y.unique().tolist()) == list(task.classes)
-        assert len(task.classes) <= size
+        assert len(task.classes) <= (size if task.index else first or size)
 
 
 def test_class_numbers_count_in_the_order_of_appearance() -> None:
@@ -63,6 +63,21 @@ def test_class_numbers_count_in_the_order_of_appearance() -> None:
 def test_shuffling_classes_follows_its_seed() -> None:
     assert stream(shuffle_classes=1).task_labels == stream(shuffle_classes=1).task_labels
     assert stream(shuffle_classes=1).task_labels != stream(shuffle_classes=2).task_labels
+
+
+def test_the_first_task_can_be_larger_or_smaller() -> None:
+    assert stream(first_classes=4, classes_per_task=1).task_labels == ((0, 1, 2, 3), (4,), (5,))
+    assert stream(first_classes=1).task_labels == ((0,), (1, 2), (3, 4), (5,))
+    assert stream(first_classes=9).task_labels == ((0, 1, 2, 3, 4, 5),)
+
+
+def test_a_shuffled_order_is_the_one_that_published_protocols_have() -> None:
+    """The order of CIFAR-100's classes that numpy gives for the seed 1993, as many papers print it."""
+    config = StreamConfig(classes_per_task=5, first_classes=50, shuffle_classes=1993)
+    tasks = split_classes(range(100), config, 20)
+    assert [len(task) for task in tasks] == [50] + [5] * 10
+    assert tasks[0][:10] == (68, 56, 78, 8, 23, 84, 90, 65, 74, 76)
+    assert tasks[-1] == (67, 29, 49, 57, 33)
 
 
 def test_labels_may_be_words() -> None:
@@ -95,6 +110,9 @@ def test_cuts_that_make_no_sense(tasks: str, words: str) -> None:
         {"validation": -0.1},
         {"tasks": "0/1", "classes_per_task": 2},
         {"tasks": "0/1", "shuffle_classes": 1},
+        {"tasks": "0/1", "first_classes": 1},
+        {"first_classes": 0},
+        {"shuffle_classes": 2**32},
     ],
 )
 def test_settings_out_of_range(settings: dict[str, object]) -> None:

@@ -104,6 +104,8 @@ def test_the_tasks_can_be_chosen(name: str) -> None:
     assert [len(task.labels) for task in thirds[:-1]] == [3] * (len(thirds) - 1)
     assert sorted(map(str, thirds.labels)) == sorted(map(str, range(classes)))
     assert thirds.labels != tuple(range(classes))
+    uneven = make_stream(name, first_classes=classes // 2, classes_per_task=classes // 10)
+    assert [len(task.labels) for task in uneven] == [classes // 2] + [classes // 10] * 5
     named = make_stream(name, tasks="9,0/5")
     assert [task.labels for task in named] == [(9, 0), (5,)]
     held = make_stream(name, validation=0.2)
@@ -119,7 +121,8 @@ def test_tasks_as_sequences_are_those_of_the_text() -> None:
 
 
 def test_a_stream_can_be_made_again_from_its_configuration() -> None:
-    stream = make_stream("split-digits", classes_per_task=3, shuffle_classes=5, validation=0.2)
+    stream = make_stream("split-digits", classes_per_task=3, first_classes=4, shuffle_classes=5, validation=0.2)
+    assert [len(task.labels) for task in stream] == [4, 3, 3]
     for part in (stream, stream[:2], stream[1:]):
         again = build_stream(part.config)
         assert again.task_labels == part.task_labels

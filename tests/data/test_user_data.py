@@ -13,6 +13,7 @@ from torch.utils.data import IterableDataset, Subset, TensorDataset
 
 from spacenet.config.model import PreprocessingConfig
 from spacenet.data.stream import Stream
+from spacenet.data.streams import build_stream
 from spacenet.errors import DataError, SettingsError
 
 RNG = np.random.default_rng(0)
@@ -103,6 +104,15 @@ def test_tasks_of_numpys_numbers_are_plain_labels() -> None:
 def test_the_order_of_classes_follows_the_seed() -> None:
     orders = [Stream.from_arrays(X, Y, shuffle_classes=seed).labels for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
+
+
+def test_the_first_task_has_as_many_classes_as_one_says(tmp_path: Path) -> None:
+    np.savez(tmp_path / "mine.npz", x_train=X, y_train=Y, x_test=X, y_test=Y)
+    in_memory = Stream.from_arrays(X, Y, first_classes=3, classes_per_task=1)
+    from_file = Stream.from_data(tmp_path / "mine.npz", first_classes=3, classes_per_task=1)
+    assert [len(task.labels) for task in in_memory] == [3] + [1] * (len(set(Y.tolist())) - 3)
+    assert in_memory.task_labels == from_file.task_labels == build_stream(from_file.config).task_labels
+    assert from_file[1:].config.first_classes is None
 
 
 @pytest.mark.parametrize(

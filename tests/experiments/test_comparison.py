@@ -19,6 +19,7 @@ def data(method: str, seed: int = 0, config: RunConfig | None = None, **over: An
         "acc": 50.0,
         "bwt": -10.0,
         "aia": 60.0,
+        "last_acc": 50.0,
         "forgetting": 9.0,
         "parameters": 7,
         "bytes_kept": 9,

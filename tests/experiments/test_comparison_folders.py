@@ -49,7 +49,7 @@ def test_seeds_are_found_in_their_order(tmp_path: Path) -> None:
 
 
 def test_the_summary_has_mean_and_standard_deviation(tmp_path: Path) -> None:
-    others = {"aia": 80.0, "bwt": -1.0, "forgetting": 1.0, "task_il_acc": 99.0, "seconds": 1.0}
+    others = {"last_acc": 70.0, "aia": 80.0, "bwt": -1.0, "forgetting": 1.0, "task_il_acc": 99.0, "seconds": 1.0}
     figures = [{"acc": acc, **others} for acc in (70.0, 74.0)]
     common = {"stream": "s", "method": "m", "evaluated_on": "test set", "versions": {}}
     plain = preset_config("split-digits", "naive")

@@ -2,7 +2,15 @@ import pytest
 import torch
 
 from spacenet.data.stream import Samples
-from spacenet.experiments.metrics import Matrix, Record, accuracies, average_incremental_accuracy, mean_so_far, scores
+from spacenet.experiments.metrics import (
+    Matrix,
+    Record,
+    accuracies,
+    accuracies_so_far,
+    average_incremental_accuracy,
+    mean_so_far,
+    scores,
+)
 
 
 def test_scores_of_a_hand_computed_matrix() -> None:
@@ -14,6 +22,19 @@ def test_scores_of_a_hand_computed_matrix() -> None:
     assert result.forgetting == pytest.approx(((90 - 60) + (80 - 85)) / 2)
     assert result.fwt == pytest.approx(((10 - 4) + (20 - 6)) / 2)
     assert result.learning_accuracy == pytest.approx((90 + 80 + 70) / 3)
+
+
+def test_the_last_and_the_incremental_accuracy_are_over_all_samples() -> None:
+    """A first task of 500 samples, then tasks of 50, as in the protocol of 50 classes and then 5 at a time."""
+    samples = [500, 50, 50]
+    matrix: Matrix = [[90.0, 0.0, 0.0], [80.0, 80.0, 0.0], [70.0, 60.0, 90.0]]  # in the end 350, 30 and 45 are right
+    result = scores(matrix, [0.0] * 3, samples)
+    assert result.acc == pytest.approx((70 + 60 + 90) / 3)
+    assert result.last_acc == pytest.approx(100 * 425 / 600)
+    assert accuracies_so_far(matrix, samples) == pytest.approx([90.0, 80.0, 100 * 425 / 600])
+    assert result.aia == pytest.approx((90 + 80 + 100 * 425 / 600) / 3)
+    assert result.forgetting == pytest.approx(((90 - 70) + (80 - 60)) / 2)  # of tasks, whatever their size
+    assert scores(matrix, [0.0] * 3).last_acc == pytest.approx(result.acc)
 
 
 def test_tasks_after_which_not_all_were_tested_are_left_out_of_the_average() -> None:

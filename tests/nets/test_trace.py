@@ -53,6 +53,37 @@ def test_efficientnet_of_another_package(caplog: pytest.LogCaptureFixture) -> No
     assert sum(len(value.shape) == 2 for layer in blueprint.hidden for value in layer.unit_values) == 16  # depthwise
 
 
+class _Deep(nn.Module):
+    """Layers with batch norm; in training, samples are dropped at random, as stochastic depth does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.slope = nn.Conv2d(3, 6, 3), nn.Linear(6, 4), 0.0
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Conv2d(6, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6), nn.ReLU()) for _ in range(15)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = F.leaky_relu(self.first(x), self.slope)
+        for block in self.blocks:
+            h = block(h)
+        if self.training:
+            h = h * (torch.rand(len(h), 1, 1, 1) > 0.1)
+        return self.last(h.mean((2, 3)))  # type: ignore[no-any-return]
+
+
+def test_a_difference_in_a_deep_network_shows() -> None:
+    torch.manual_seed(0)
+    module = _Deep().eval()
+    with torch.no_grad():  # with batch norm's initial statistics, the answers to all samples are nearly the same
+        assert float(module(torch.randn(6, *IMAGE)).std(0).max()) < 1e-5
+    graph = trace(module, IMAGE)
+    prove(module, graph, IMAGE)
+    module.slope = 0.1  # another network than the one that was traced
+    with pytest.raises(SettingsError, match="it computes something else than the module"):
+        prove(module, graph, IMAGE)
+
+
 def test_populations_of_a_residual_network() -> None:
     blueprint = build_blueprint(trace(IMAGE_NETS["resnet-18"](), IMAGE))
     assert {layer.name: layer.group for layer in blueprint.hidden[:3]} == {

@@ -79,8 +79,21 @@ def test_times_are_multiples_if_the_reference_was_compared(relative: float | Non
     assert ("as a multiple of naive's." in table.notes[0]) == (relative is not None)
 
 
+def test_the_last_accuracy_is_shown_where_it_is_not_acc() -> None:
+    even, uneven = row(), row(last_acc=MeanStd(55.0))
+    assert comparison_table(_comparison(even)).columns[2:4] == ["ACC %", "AIA %"]
+    table = comparison_table(_comparison(even, uneven))
+    assert table.columns[2:5] == ["ACC %", "last accuracy %", "AIA %"]
+    assert [cells[3] for cells in table.rows] == ["50.00", "55.00"]
+    assert "last accuracy" in table.to_latex()
+    runs = [run_data(metrics()), run_data(metrics(last_acc=11.25, seed=1))]
+    assert "last accuracy %" not in seeds_table(runs[:1]).columns
+    assert [cells[2] for cells in seeds_table(runs).rows[:2]] == ["80.00", "11.25"]
+
+
 def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
-    several = row("ewc", strategy="Regularization", seeds=3, acc=MeanStd(20.0, 1.5), extra_bytes=2048, images=1000)
+    acc = MeanStd(20.0, 1.5)
+    several = row("ewc", strategy="Regularization", seeds=3, acc=acc, last_acc=acc, extra_bytes=2048, images=1000)
     table = comparison_table(_comparison(row(), several))
     assert list(table.columns[2:7]) == ["ACC %", "AIA %", "BWT", "forgetting", "task-IL ACC %"]
     assert table.rows[0][:8] == ("naive", "Bound", "50.00", "60.00", "-9.00", "10.00", "90.00", "1")

@@ -79,10 +79,11 @@ class RunResult(Shown, RunData):
 
     Attributes
     ----------
-    acc, aia, bwt, forgetting, fwt, task_il_acc : float
-        Mean accuracy over all tasks in the end; average incremental accuracy (the mean of that after each task);
-        backward transfer; forgetting; forward transfer; and the task-incremental accuracy, where only the classes of
-        the sample's own task compete.
+    acc, last_acc, aia, bwt, forgetting, fwt, task_il_acc : float
+        Mean accuracy over all tasks in the end; accuracy over all test samples in the end; average incremental
+        accuracy (the mean, after each task, of that over all samples of the classes seen so far); backward transfer;
+        forgetting; forward transfer; and the task-incremental accuracy, where only the classes of the sample's own
+        task compete.
     matrix : array (tasks, tasks)
         Accuracy on each task (column) after learning each task (row); NaN where `evaluate_every` left it out.
     metrics : dict
@@ -93,7 +94,7 @@ class RunResult(Shown, RunData):
         All settings; `method`, `stream` and `seed` are among them.
     """
 
-    acc, aia, bwt = _figure("acc"), _figure("aia"), _figure("bwt")
+    acc, last_acc, aia, bwt = _figure("acc"), _figure("last_acc"), _figure("aia"), _figure("bwt")
     forgetting, fwt, task_il_acc = _figure("forgetting"), _figure("fwt"), _figure("task_il_acc")
 
     @classmethod
@@ -136,7 +137,7 @@ class SeedResults(Shown, Sequence[RunResult]):
 
     Attributes
     ----------
-    acc, aia, bwt, forgetting, task_il_acc : MeanStd
+    acc, last_acc, aia, bwt, forgetting, task_il_acc : MeanStd
         Mean and standard deviation over the seeds; None for the standard deviation of a single one.
     failures : tuple
         Seeds that did not finish, each with its error.
@@ -158,7 +159,7 @@ class SeedResults(Shown, Sequence[RunResult]):
     def summary(self) -> dict[str, MeanStd]:
         return summarize_seeds(self.runs)
 
-    acc, aia, bwt = _summarized("acc"), _summarized("aia"), _summarized("bwt")
+    acc, last_acc, aia, bwt = _summarized("acc"), _summarized("last_acc"), _summarized("aia"), _summarized("bwt")
     forgetting, task_il_acc = _summarized("forgetting"), _summarized("task_il_acc")
 
     def tables(self) -> list[Table]:
@@ -187,8 +188,8 @@ class Comparison(Shown, ComparisonData):
     Attributes
     ----------
     rows : sequence of Row
-        ACC, AIA, BWT, forgetting and task-incremental ACC with their standard deviation over the seeds (None for a
-        single one), what each method keeps, and its time.
+        ACC, last accuracy, AIA, BWT, forgetting and task-incremental ACC with their standard deviation over the seeds
+        (None for a single one), what each method keeps, and its time.
     runs : dict
         The runs of each method.
     failures : sequence of Failure

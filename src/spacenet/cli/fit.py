@@ -44,6 +44,8 @@ class FitOptions(DataConfig):
     images with channels, else the MLP."""
     classes_per_task: Annotated[int, Ge(1)] | None = None
     """Learn so many classes at a time, one task after the other (default: all classes in one task)."""
+    first_classes: Annotated[int, Ge(1)] | None = None
+    """Classes of the first task, if it has more or fewer than the others."""
     tasks: str | None = None
     """The classes of each task, e.g. 0,1/2,3,4/5; classes that are not listed are left out."""
     image_size: tuple[int, ...] | None = None
@@ -102,7 +104,9 @@ def _parse(arguments: Sequence[str]) -> tuple[FitOptions, dict[str, Any]]:
 def _split(options: FitOptions, labeled: LabeledData) -> TaskLabels:
     """The labels of each task."""
     labels = np.unique(labeled.y).tolist()
-    cut = StreamConfig(classes_per_task=options.classes_per_task, tasks=options.tasks)
+    cut = StreamConfig(
+        classes_per_task=options.classes_per_task, first_classes=options.first_classes, tasks=options.tasks
+    )
     tasks = split_classes(labels, cut, len(labels))
     check_labels(labels, tasks)
     return tasks

@@ -18,6 +18,8 @@ def default_folder(base: str, name: str, settings: Mapping[str, Any]) -> Path:
     rest = {key: value for key, value in settings.items() if value not in (None, {}, ()) and key != "data_dir"}
     files = [value.stem for value in rest.values() if isinstance(value, Path)]
     parts = [re.sub(r"[^\w.-]+", "-", files[0])] if files else []
+    if (count := rest.pop("first_classes", None)) is not None:
+        parts.append(f"{count}-first")
     if (count := rest.pop("classes_per_task", None)) is not None:
         parts.append(f"{count}-per-task")
     if (seed := rest.pop("shuffle_classes", None)) is not None:

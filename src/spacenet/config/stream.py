@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Lt
+from annotated_types import Ge, Gt, Le, Lt
 
 from spacenet.config.settings import Settings
 from spacenet.errors import SettingsError
@@ -13,6 +13,10 @@ CUSTOM = "custom"
 """The name of a stream made from the user's own data, unless it is given another."""
 DEFAULT_CLASSES = 2
 """Classes of each task of such a stream."""
+MAX_SEED = 2**32 - 1
+"""Of numpy.random.RandomState."""
+CUT = ("classes_per_task", "first_classes", "tasks", "shuffle_classes")
+"""Settings that say how classes are cut into tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +65,13 @@ class StreamConfig(DataConfig):
     """Resize images to this height and width in pixels, or one number for both."""
     classes_per_task: Annotated[int, Ge(1)] | None = None
     """Classes of each task (the last one may get fewer)."""
+    first_classes: Annotated[int, Ge(1)] | None = None
+    """Classes of the first task, if it has more or fewer than the others."""
     tasks: str | None = None
     """The classes of each task, e.g. 0,1/2,3,4/5; classes that are not listed are left out."""
-    shuffle_classes: Annotated[int, Ge(0)] | None = None
-    """Shuffle the order of the classes with this seed before cutting."""
+    shuffle_classes: Annotated[int, Ge(0), Le(MAX_SEED)] | None = None
+    """Shuffle the order of the classes with this seed before cutting, by numpy.random.RandomState(SEED).permutation;
+    1993 gives the order that many papers have for CIFAR-100. Default: the order of the labels."""
     validation: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Evaluate on this fraction of the training data, held out, instead of on the test set (to choose settings)."""
     data_dir: Path | None = None
@@ -72,10 +79,10 @@ class StreamConfig(DataConfig):
 
     def validate(self) -> None:
         super().validate()
-        if self.tasks is not None and (self.classes_per_task is not None or self.shuffle_classes is not None):
+        others = [setting for setting in CUT if setting != "tasks" and getattr(self, setting) is not None]
+        if self.tasks is not None and others:
             raise SettingsError(
-                "lists the classes of every task; classes_per_task and shuffle_classes do not go with it",
-                setting="tasks",
+                f"lists the classes of every task; {' and '.join(others)} can not be given with it", setting="tasks"
             )
         if self.data is None:
             for setting in DATA_SETTINGS:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from spacenet.config.model import PreprocessingConfig
-from spacenet.config.stream import CUSTOM, DEFAULT_CLASSES, DataConfig, StreamConfig
+from spacenet.config.stream import CUSTOM, CUT, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.kinds import source_name
 from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
@@ -87,6 +87,7 @@ class Stream(Sequence[Task]):
         *,
         test: Any = None,
         classes_per_task: int | None = None,
+        first_classes: int | None = None,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
         name: str | None = None,
@@ -102,7 +103,7 @@ class Stream(Sequence[Task]):
             (x, y) or (x, y, x_test, y_test), or a `torch.utils.data.Dataset`.
         test : the same, optional
             Test data. Without it, a part of each class is held out from the training data.
-        classes_per_task, tasks, shuffle_classes
+        classes_per_task, first_classes, tasks, shuffle_classes
             As in `from_arrays`.
         name : str, optional
             A name for the stream; by default that of the file or folder, else "custom".
@@ -128,7 +129,7 @@ class Stream(Sequence[Task]):
         >>> Stream.from_data(table, label="species", classes_per_task=1)
         Stream('flowers': 2 tasks, 2 classes, 32 training and 8 test samples of shape 2)
         """
-        cut = (classes_per_task, tasks, shuffle_classes)
+        cut = (classes_per_task, first_classes, tasks, shuffle_classes)
         if not isinstance(source, str | Path):
             config = DataConfig(**data_settings(reading))
             return cls._from_user_data(dataset_from_memory(name or CUSTOM, source, test, config), *cut)
@@ -145,6 +146,7 @@ class Stream(Sequence[Task]):
         y_test: Any = None,
         *,
         classes_per_task: int = 2,
+        first_classes: int | None = None,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float | None = None,
@@ -165,10 +167,12 @@ class Stream(Sequence[Task]):
             Test data. Without it, a part of each class is held out from the training data.
         classes_per_task : int, default 2
             Classes of each task, in sorted order; the last task may get fewer.
+        first_classes : int, optional
+            Classes of the first task, if it has more or fewer than the others.
         tasks : str or sequence of sequences, optional
             The labels of each task, as "0,1/2,3" or ((0, 1), (2, 3)). Classes that are not listed are left out.
         shuffle_classes : int, optional
-            Shuffle the order of the classes with this seed.
+            Shuffle the order of the classes with this seed, by ``numpy.random.RandomState(seed).permutation``.
         test_fraction : float, optional
             The part of each class that is held out when there is no test data; by default 0.2.
         split_seed : int, optional
@@ -191,7 +195,7 @@ class Stream(Sequence[Task]):
         [('d',), ('a', 'b', 'c')]
         """
         dataset = dataset_from_arrays(name, x, y, x_test, y_test, test_fraction, split_seed)
-        return cls._from_user_data(dataset, classes_per_task, tasks, shuffle_classes)
+        return cls._from_user_data(dataset, classes_per_task, first_classes, tasks, shuffle_classes)
 
     @classmethod
     def from_folder(
@@ -201,6 +205,7 @@ class Stream(Sequence[Task]):
         test: str | Path | None = None,
         image_size: int | tuple[int, int] | None = None,
         classes_per_task: int = 2,
+        first_classes: int | None = None,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float | None = None,
@@ -220,7 +225,7 @@ class Stream(Sequence[Task]):
             A second folder, with the test data.
         image_size : int or (int, int), optional
             Resize images to this height and width; without it, all images must have the same size.
-        classes_per_task, tasks, shuffle_classes, test_fraction, split_seed
+        classes_per_task, first_classes, tasks, shuffle_classes, test_fraction, split_seed
             As in `from_arrays`; labels are the names of the folders.
         name : str, optional
             A name for the stream; by default the name of the folder.
@@ -250,6 +255,7 @@ class Stream(Sequence[Task]):
             test=test,
             image_size=image_size,
             classes_per_task=classes_per_task,
+            first_classes=first_classes,
             tasks=tasks,
             shuffle_classes=shuffle_classes,
             test_fraction=test_fraction,
@@ -264,6 +270,7 @@ class Stream(Sequence[Task]):
         *,
         test: ItemSource | None = None,
         classes_per_task: int = 2,
+        first_classes: int | None = None,
         tasks: Tasks = None,
         shuffle_classes: int | None = None,
         test_fraction: float | None = None,
@@ -278,7 +285,7 @@ class Stream(Sequence[Task]):
             Training data. All inputs must have the same shape; they are read into memory.
         test : torch.utils.data.Dataset or sequence, optional
             Test data. Without it, a part of each class is held out from the training data.
-        classes_per_task, tasks, shuffle_classes, test_fraction, split_seed, name
+        classes_per_task, first_classes, tasks, shuffle_classes, test_fraction, split_seed, name
             As in `from_arrays`.
 
         Returns
@@ -294,13 +301,14 @@ class Stream(Sequence[Task]):
         Stream('custom': 2 tasks, 4 classes, 32 training and 8 test samples of shape 3×8×8)
         """
         stacked = dataset_from_items(name, dataset, test, test_fraction, split_seed)
-        return cls._from_user_data(stacked, classes_per_task, tasks, shuffle_classes)
+        return cls._from_user_data(stacked, classes_per_task, first_classes, tasks, shuffle_classes)
 
     @classmethod
     def _from_user_data(
         cls,
         dataset: Dataset,
         classes_per_task: int | None,
+        first_classes: int | None,
         tasks: Tasks,
         shuffle_classes: int | None,
         source: StreamConfig | None = None,
@@ -311,7 +319,12 @@ class Stream(Sequence[Task]):
             raise SettingsError(f"{name!r} is the name of another stream; choose a different one", setting="name")
         as_text = tasks if tasks is None or isinstance(tasks, str) else ""
         size = classes_per_task if tasks is None else None
-        config = StreamConfig(name=name, classes_per_task=size, tasks=as_text, shuffle_classes=shuffle_classes)
+        cut: dict[str, Any] = {
+            "classes_per_task": size,
+            "first_classes": first_classes,
+            "shuffle_classes": shuffle_classes,
+        }
+        config = StreamConfig(name=name, tasks=as_text, **cut)
         if tasks is None or isinstance(tasks, str):
             labels = split_classes(dataset.labels, config, classes_per_task or DEFAULT_CLASSES)
         else:
@@ -319,7 +332,7 @@ class Stream(Sequence[Task]):
             labels = tuple(tuple(plain.get(label, label) for label in task) for task in tasks)
         if source is not None:
             texts = as_text or (None if tasks is None else format_tasks(labels))
-            source = dataclasses.replace(source, classes_per_task=size, tasks=texts, shuffle_classes=shuffle_classes)
+            source = dataclasses.replace(source, tasks=texts, **cut)
         return cls(name, dataset, labels, config=source)
 
     def with_preprocessing(self, preprocessing: PreprocessingConfig) -> "Stream":
@@ -364,8 +377,8 @@ class Stream(Sequence[Task]):
         if isinstance(index, slice):
             chosen, config = self.task_labels[index], self.config
             if config.name in STREAMS or config.data is not None:  # so that it can be made again from its configuration
-                tasks = format_tasks(chosen)
-                config = dataclasses.replace(config, tasks=tasks, classes_per_task=None, shuffle_classes=None)
+                cut: dict[str, Any] = {**dict.fromkeys(CUT), "tasks": format_tasks(chosen)}
+                config = dataclasses.replace(config, **cut)
             return self._with(task_labels=chosen, config=config)
         index = range(len(self))[index]
         first, labels = sum(map(len, self.task_labels[:index])), self.task_labels[index]

@@ -18,6 +18,7 @@ def stream(
     name: str,
     *,
     classes_per_task: int | None = None,
+    first_classes: int | None = None,
     tasks: Tasks = None,
     shuffle_classes: int | None = None,
     validation: float = 0.0,
@@ -31,10 +32,13 @@ def stream(
         split-digits, split-mnist, split-fashion-mnist, split-cifar-10, icifar-100, cifar-10-100, or a registered one.
     classes_per_task : int, optional
         Classes of each task; the last task may get fewer. By default 2, in icifar-100 20 and in cifar-10-100 10.
+    first_classes : int, optional
+        Classes of the first task, if it has more or fewer than the others.
     tasks : str or sequence of sequences, optional
         The labels of each task, as "0,1/2,3" or ((0, 1), (2, 3)). Classes that are not listed are left out.
     shuffle_classes : int, optional
-        Shuffle the order of the classes with this seed.
+        Shuffle the order of the classes with this seed, by ``numpy.random.RandomState(seed).permutation``. 1993 gives
+        the order that many papers have for CIFAR-100.
     validation : float, default 0
         Test on this fraction of the training data, held out, instead of on the test set (to choose settings).
     data_dir : str or Path, optional
@@ -51,10 +55,13 @@ def stream(
     Stream('split-digits': 5 tasks, 10 classes, 1,442 training and 355 test samples of shape 8×8)
     >>> [task.labels for task in spacenet.stream("split-digits", tasks="0,9/5")]
     [(0, 9), (5,)]
+    >>> [task.labels for task in spacenet.stream("split-digits", first_classes=4, shuffle_classes=1993)]
+    [(4, 2, 7, 6), (0, 3), (5, 8), (9, 1)]
     """
     config = StreamConfig(
         name=name,
         classes_per_task=classes_per_task,
+        first_classes=first_classes,
         tasks=tasks if tasks is None or isinstance(tasks, str) else format_tasks(tasks),
         shuffle_classes=shuffle_classes,
         validation=validation,

@@ -1,6 +1,5 @@
 """The tasks of a stream: their samples, and how the classes of a data set are split into them."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,16 +59,21 @@ class Task:
 
 
 def split_classes(labels: Sequence[object], config: StreamConfig, classes_per_task: int) -> TaskLabels:
-    """Split classes into tasks as the configuration says, by default `classes_per_task` in each."""
+    """Split classes into tasks as the configuration says, by default `classes_per_task` in each.
+
+    A shuffled order is the one that other code gets by numpy.random.seed(SEED) and numpy.random.permutation(COUNT).
+    """
     if config.tasks is not None:
         by_name = {str(label): label for label in labels}
         named = [[name.strip() for name in task.split(",")] for task in config.tasks.split("/")]
         return tuple(tuple(by_name.get(name, name) for name in task) for task in named)
     order = list(labels)
     if config.shuffle_classes is not None:
-        random.Random(config.shuffle_classes).shuffle(order)
+        permutation = np.random.RandomState(config.shuffle_classes).permutation(len(order))
+        order = [order[place] for place in permutation]
     size = config.classes_per_task or classes_per_task
-    return tuple(tuple(order[i : i + size]) for i in range(0, len(order), size))
+    first = config.first_classes or size
+    return (tuple(order[:first]), *(tuple(order[i : i + size]) for i in range(first, len(order), size)))
 
 
 def format_tasks(tasks: Sequence[Sequence[object]]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from spacenet.config.model import nest_settings
 from spacenet.config.presets import Layer, preset_config
 from spacenet.config.run import METHODS_SECTION, RunConfig
-from spacenet.config.stream import DATA_SETTINGS
+from spacenet.config.stream import CUT, DATA_SETTINGS
 from spacenet.errors import RunError, SettingsError
 from spacenet.experiments.jobs import Outcome
 from spacenet.experiments.run import CONFIG, RunData, load_config, load_metrics, load_run
@@ -25,8 +25,8 @@ from spacenet.utils.text import MeanStd
 REFERENCE = "naive"
 """The method whose time is 1."""
 SUMMARY, COMPARISON = "summary.json", "comparison.json"
-SUMMARIZED = ("acc", "aia", "bwt", "forgetting", "task_il_acc", "seconds")
-SAME_STREAM = ("name", *DATA_SETTINGS, "classes_per_task", "tasks", "shuffle_classes", "validation")
+SUMMARIZED = ("acc", "last_acc", "aia", "bwt", "forgetting", "task_il_acc", "seconds")
+SAME_STREAM = ("name", *DATA_SETTINGS, *CUT, "validation")
 """Settings of the stream that the runs of a comparison share; data_dir says where the data is."""
 
 
@@ -39,6 +39,7 @@ class Row:
     method: str
     seeds: int
     acc: MeanStd
+    last_acc: MeanStd | None = None
     aia: MeanStd | None = None
     bwt: MeanStd
     forgetting: MeanStd | None = None
@@ -161,6 +162,7 @@ def _row(name: str, runs: Sequence[RunData], reference: float | None) -> Row:
         method=name,
         seeds=len(runs),
         acc=over_seeds("acc"),
+        last_acc=over_seeds("last_acc"),
         aia=over_seeds("aia"),
         bwt=over_seeds("bwt"),
         forgetting=over_seeds("forgetting"),

@@ -29,7 +29,11 @@ class MetricName:
 
 METRIC_NAMES: dict[str, MetricName] = {
     "acc": MetricName("ACC %", "mean accuracy over all tasks after the last one"),
-    "aia": MetricName("AIA %", "average incremental accuracy, the mean of ACC after each task, over the tasks so far"),
+    "last_acc": MetricName("last accuracy %", "accuracy over all test samples after the last task"),
+    "aia": MetricName(
+        "AIA %",
+        "average incremental accuracy, the mean after each task of that over all classes seen so far",
+    ),
     "bwt": MetricName("BWT", "mean change of earlier tasks since they were learned", signed=True),
     "forgetting": MetricName("forgetting", "mean drop of earlier tasks from their best accuracy"),
     "fwt": MetricName("forward transfer", "accuracy on tasks before they are learned", signed=True),

@@ -36,15 +36,18 @@ class Scores:
 
     acc: float
     """ACC: mean accuracy over the tasks learned, after the last of them (equation 7)."""
+    last_acc: float
+    """Last accuracy: that over all test samples of the classes learned, after the last task. It is ACC where all tasks
+    have as many test samples; in a stream with a large first task it is what papers report."""
     aia: float
-    """AIA, average incremental accuracy: the mean of ACC after each task, over the tasks learned by then.
+    """AIA, average incremental accuracy: the mean over all tasks, the first included, of the accuracy over all test
+    samples of the classes seen by then (Rebuffi et al., iCaRL, 2017).
 
-    Where all tasks have as many test samples, ACC after a task is the accuracy over all classes seen so far. Left
-    out are tasks after which not all earlier ones were tested (`evaluate_every`)."""
+    Left out are tasks after which not all earlier ones were tested (`evaluate_every`)."""
     bwt: float
     """BWT: mean change of each earlier task's accuracy since it was learned (equation 7)."""
     forgetting: float
-    """Mean drop of each earlier task from the best accuracy it ever had."""
+    """Mean drop of each earlier task from the best accuracy it had before the last task (Chaudhry et al., 2018)."""
     fwt: float
     """Forward transfer: mean accuracy on a task just before learning it, above that of the untrained network.
 
@@ -54,15 +57,17 @@ class Scores:
     """Mean accuracy on each task right after learning it."""
 
 
-def scores(matrix: Matrix, untrained: list[float]) -> Scores:
-    """Compute the figures. `untrained` is the accuracy on each task before anything was learned."""
+def scores(matrix: Matrix, untrained: list[float], samples: Sequence[int] = ()) -> Scores:
+    """Compute the figures. `untrained` is the accuracy on each task before anything was learned, `samples` the number
+    of its test samples; without it, all have as many."""
     count = len(matrix)
     measured = np.array([row[:count] for row in matrix], float)  # None becomes NaN
     last, first = measured[-1], measured.diagonal()
     best = np.fmax.reduce(np.where(np.tri(count, dtype=bool), measured, np.nan)[:-1]) if count > 1 else last[:0]
     return Scores(
         acc=_mean(last),
-        aia=average_incremental_accuracy(matrix),
+        last_acc=accuracy_so_far(matrix[-1], samples or [1] * count) or 0.0,
+        aia=average_incremental_accuracy(matrix, samples),
         bwt=_mean(last[:-1] - first[:-1]),
         forgetting=_mean(best[:-1] - last[:-1]),
         fwt=_mean(measured.diagonal(1) - np.array(untrained[1:count])),
@@ -70,10 +75,23 @@ def scores(matrix: Matrix, untrained: list[float]) -> Scores:
     )
 
 
-def average_incremental_accuracy(matrix: Matrix) -> float:
-    """The mean of `mean_so_far` after each task, where it is known."""
-    known = [mean for number, row in enumerate(matrix, 1) if (mean := mean_so_far(row, number)) is not None]
-    return _mean(np.array(known))
+def average_incremental_accuracy(matrix: Matrix, samples: Sequence[int] = ()) -> float:
+    """The mean of `accuracies_so_far`, where they are known."""
+    return _mean(np.array([accuracy for accuracy in accuracies_so_far(matrix, samples) if accuracy is not None]))
+
+
+def accuracies_so_far(matrix: Matrix, samples: Sequence[int] = ()) -> Row:
+    """The accuracy over the test samples of all tasks learned so far, after each task; None where not all of them were
+    measured. Without the numbers of `samples`, all tasks have as many."""
+    counts = samples or [1] * len(matrix)
+    return [accuracy_so_far(row, counts[:number]) for number, row in enumerate(matrix, 1)]
+
+
+def accuracy_so_far(row: Row, samples: Sequence[int]) -> float | None:
+    """The accuracy over all samples of the first tasks, of which these are the numbers; None where one was not
+    measured."""
+    right = [accuracy * count for accuracy, count in zip(row, samples, strict=False) if accuracy is not None]
+    return sum(right) / sum(samples) if len(right) == len(samples) else None
 
 
 def mean_so_far(row: Row, learned: int) -> float | None:
@@ -134,6 +152,7 @@ class TaskRecord:
 
     index: int
     labels: list[str]
+    test_samples: int
     seconds: float = 0.0
     training_seconds: float = 0.0
     """Of these, the seconds of training itself, without evaluation and saving."""
@@ -201,7 +220,7 @@ class Record:
         }
         if done:
             task_il, tasks = scores(self.task_il_matrix, self.untrained), [asdict(task) for task in done]
-            metrics |= asdict(scores(self.matrix, self.untrained))
+            metrics |= asdict(scores(self.matrix, self.untrained, [task.test_samples for task in done]))
             metrics |= {
                 "matrix": self.matrix,
                 "task_il_acc": task_il.acc,

@@ -25,7 +25,14 @@ from spacenet.data.streams import build_stream
 from spacenet.errors import ModelFileError, RunError, SpaceFull, UnreadableModelError
 from spacenet.experiments.analysis import Analysis
 from spacenet.experiments.callbacks import Callback, FileLogger, RunStart
-from spacenet.experiments.metrics import Record, Row, TaskRecord, accuracies, average_incremental_accuracy
+from spacenet.experiments.metrics import (
+    Record,
+    Row,
+    TaskRecord,
+    accuracies,
+    accuracies_so_far,
+    average_incremental_accuracy,
+)
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -93,9 +100,17 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
     path = folder / METRICS
     with report_os_errors(path, "read"):
         metrics = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
-    if metrics and "matrix" in metrics:  # runs of earlier versions lack it
-        metrics.setdefault("aia", average_incremental_accuracy(metrics["matrix"]))
+    if metrics and "matrix" in metrics:  # runs of earlier versions lack them
+        matrix, samples = metrics["matrix"], test_samples(metrics)
+        metrics.setdefault("aia", average_incremental_accuracy(matrix, samples))
+        metrics.setdefault("last_acc", accuracies_so_far(matrix, samples)[-1])
     return metrics
+
+
+def test_samples(metrics: dict[str, Any]) -> list[int]:
+    """The number of test samples of each task learned; empty for runs of earlier versions, which did not note it."""
+    counts = [task.get("test_samples") for task in metrics.get("tasks", ())]
+    return [] if None in counts else counts
 
 
 def remove_state(folder: Path) -> None:
@@ -191,7 +206,7 @@ class Run:
     def _learn(self, index: int) -> None:
         task, began = self.stream[index], time.perf_counter()
         if self.start is None:
-            self.record.tasks.append(TaskRecord(index, [str(label) for label in task.labels]))
+            self.record.tasks.append(TaskRecord(index, [str(label) for label in task.labels], len(task.test)))
         current = self.record.tasks[-1]
         before = current.seconds
 

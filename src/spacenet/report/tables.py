@@ -29,8 +29,10 @@ def _over_seeds(key: str, row: "Row") -> str:
     return "" if figure is None else str(figure)
 
 
-COMPARED = ("acc", "aia", "bwt", "forgetting", "task_il_acc")
-"""The metrics in the table of a comparison, as columns with their standard deviation over the seeds."""
+COMPARED = ("acc", "last_acc", "aia", "bwt", "forgetting", "task_il_acc")
+"""The metrics in the table of a comparison, as columns with their standard deviation over the seeds. The last accuracy
+is left out where it is ACC: where all tasks have as many test samples."""
+ACC, LAST = METRIC_NAMES["acc"].heading, METRIC_NAMES["last_acc"].heading
 COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
     "method": lambda row: row.method,
     "strategy": lambda row: row.strategy,
@@ -130,8 +132,10 @@ def summary_table(data: "RunData") -> Table:
 
 def seeds_table(runs: "Sequence[RunData]") -> Table:
     """The metrics of each seed, then mean ± standard deviation."""
-    keys = {**{METRIC_NAMES[key].heading: key for key in COMPARED}, "seconds": "seconds"}
     found = [run.metrics for run in sorted(runs, key=lambda run: run.config.model.seed)]
+    keys = {**{METRIC_NAMES[key].heading: key for key in COMPARED}, "seconds": "seconds"}
+    if all(f"{each['last_acc']:.2f}" == f"{each['acc']:.2f}" for each in found):
+        del keys[LAST]
     rows = [[str(each["seed"]), *(f"{each[key]:z.2f}" for key in keys.values())] for each in found]
     if len(found) > 1:
         columns = [[float(each[key]) for each in found] for key in keys.values()]
@@ -152,6 +156,8 @@ def comparison_table(data: "ComparisonData") -> Table:
     if any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in data.rows):
         notes.append(REGULARIZATION_NOTE)  # readers may take it for a mistake
     cells = {name: [text(row) for row in data.rows] for name, text in COMPARISON_COLUMNS.items()}
+    if cells[LAST] == cells[ACC]:
+        del cells[LAST]
     known = {name: column for name, column in cells.items() if any(column) or not column}
     return Table(title, list(known), list(zip(*known.values(), strict=True)), "ll", notes)
 

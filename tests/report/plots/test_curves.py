@@ -16,7 +16,7 @@ def test_a_curve_is_the_mean_over_seeds_with_their_standard_deviation() -> None:
     assert np.isnan(naive.std).all()
     plot = curves_plot(comparison)
     assert plot is not None
-    assert "spacenet has the highest mean accuracy over those seen so far (AIA 75.0 %)" in plot.title
+    assert "spacenet has the highest accuracy over the classes seen so far (AIA 75.0 %)" in plot.title
     assert "bands: standard deviation over seeds" in words_in(plot)
     assert plot.table is not None
     assert plot.table.rows == [["spacenet", "85.00 ± 7.07", "65.00 ± 7.07"], ["naive", "50.00", "25.00"]]

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from spacenet.experiments.comparison import ComparisonData
+from spacenet.experiments.metrics import accuracies_so_far
+from spacenet.experiments.run import test_samples
 from spacenet.report.plots import drawing
-from spacenet.report.plots.accuracy import learned_matrix, mean_history
 from spacenet.report.plots.drawing import Percentages
 from spacenet.report.plots.plot import Figure, Plot, new_axes, task_colors
 from spacenet.report.table import Table
@@ -20,7 +21,7 @@ HEIGHT, LINE_GAP = 3.9, 5.0  # of the figure in inches, and of labels in %
 
 @dataclass(frozen=True)
 class Curve:
-    """Mean accuracy over the tasks learned so far, after each task; NaN where not all of them were tested."""
+    """Accuracy over all test samples of the tasks learned so far, after each; NaN where not all were tested."""
 
     method: str
     mean: Percentages  # (task,), over the seeds
@@ -31,7 +32,7 @@ def accuracy_curves(comparison: ComparisonData) -> list[Curve]:
     """A curve for each method, the one that ends highest first."""
     curves = []
     for name, runs in comparison.runs.items():
-        values = np.array([mean_history(learned_matrix(run)) for run in runs])
+        values = np.array([accuracies_so_far(run.metrics["matrix"], test_samples(run.metrics)) for run in runs], float)
         curves.append(Curve(name, values.mean(0), std_over_seeds(values)))
     return sorted(curves, key=lambda curve: -float(curve.mean[-1]))
 
@@ -48,12 +49,12 @@ def curves_plot(comparison: ComparisonData) -> Plot | None:
         return None
     aia = {row.method: row.aia for row in comparison.rows if row.aia is not None}
     best = max(aia, key=lambda name: aia[name].mean, default=curves[0].method)
-    title = f"While the tasks are learned, {best} has the highest mean accuracy over those seen so far"
+    title = f"While the tasks are learned, {best} has the highest accuracy over the classes seen so far"
     title += f" (AIA {aia[best].mean:.1f} %)" if best in aia else ""
     band = any(not np.isnan(curve.std).all() for curve in curves)
     each = "; ".join(f"{curve.method}: {drawing.tasks_text(curve.mean, 6)}" for curve in curves)
     text = (
-        "Lines of each method's mean accuracy over the tasks learned so far, after each task"
+        "Lines of each method's accuracy over the test samples of all classes seen so far, after each task"
         f"{', with bands of one standard deviation over the seeds' if band else ''}. {each}."
     )
     return Plot("accuracy-over-tasks", title, text, lambda: _draw(curves, band), _table(curves))
@@ -64,7 +65,7 @@ def _table(curves: Sequence[Curve]) -> Table:
         [curve.method, *(_cell(mean, std) for mean, std in zip(curve.mean, curve.std, strict=True))] for curve in curves
     ]
     numbers = [str(number) for number in range(1, len(curves[0].mean) + 1)]
-    return Table("Mean accuracy in % over the tasks learned so far, after each task", ["method", *numbers], rows)
+    return Table("Accuracy in % over the classes seen so far, after each task", ["method", *numbers], rows)
 
 
 def _cell(mean: float, std: float) -> str:
@@ -85,7 +86,7 @@ def _draw(curves: Sequence[Curve], band: bool) -> Figure:
     note = "; bands: standard deviation over seeds" if band else ""
     axes.set(ylim=(0, 103), xlim=(1 - 0.02 * count, 1.005 * count), xticks=range(1, count + 1, -(-count // 20)))
     axes.grid(axis="y")
-    axes.set(axisbelow=True, xlabel=f"tasks learned{note}", ylabel="mean accuracy in % over the tasks so far")
+    axes.set(axisbelow=True, xlabel=f"tasks learned{note}", ylabel="accuracy in % over the classes seen so far")
     _label_ends(axes, curves, LINE_GAP * (0.8 if many else 1.0))
     return figure
 
