@@ -126,6 +126,19 @@ _SMALL_CNN = _base(0.0, {"name": "small-cnn"}, batch_size=64, learning_rate=0.1,
 _WIDE_RESNET = _base(
     0.0, {"name": "wrn-28-10"}, batch_size=128, learning_rate=0.04, momentum=0.9, precision="bf16", **_CIFAR
 )
+# For spacenet-experts: so wide that 20 of its experts fit; with fewer, its `max_weights` bounds them.
+_EXPERTS = _base(
+    0.0,
+    {"name": "wrn-16-4", "hidden": [240, 960, 1920, 3840]},
+    batch_size=128,
+    learning_rate=0.1,
+    schedule="one-cycle",
+    momentum=0.9,
+    nesterov=True,
+    weight_decay=0.001,
+    precision="bf16",
+    **_CIFAR | {"epochs": 50},
+)
 
 PRESETS: dict[str, dict[str, Preset]] = {
     # For data never seen. The rest follows from the data: see `resolve_automatic` and docs/own-data.md.
@@ -168,6 +181,7 @@ PRESETS: dict[str, dict[str, Preset]] = {
     "icifar-100": {
         "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_ICIFAR, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN),
         "wrn-28-10": Preset(_WIDE_RESNET, _WRN, rewire_fraction=0.3, density=_DENSITY_WRN),
+        "experts": Preset(_EXPERTS, _ANY_NET),
     },
     "cifar-10-100": {
         "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_10_100),
@@ -181,6 +195,9 @@ _NOT_CENTERED = {"preprocessing": {"centering": 0.0}}  # edges show best in imag
 _EWC, _SI, _LWF = {"strength": 1200.0}, {"strength": 600.0}, {"strength": 8.0}
 
 METHOD_PRESETS: dict[str, dict[str, Layer]] = {
+    "spacenet-experts": {
+        "icifar-100": _own({"max_weights": 28_500_000, "contrast": 1.0, "statistics_weight": 0.01}),
+    },
     "ewc": {ANY: _ADAM, MNIST: _own(_EWC), FASHION_MNIST: _own(_EWC, epochs=4)},
     "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},
     "mas": {ANY: _ADAM, FASHION_MNIST: _own(epochs=4)},

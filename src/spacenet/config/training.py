@@ -39,7 +39,7 @@ class TrainingConfig(Settings):
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Momentum of SGD."""
     nesterov: bool = False
-    """Nesterov's form of momentum."""
+    """Nesterov's form of momentum, of SGD too."""
     weight_decay: Annotated[float, Ge(0), Le(1000)] = 0.0
     """L2 penalty on the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
@@ -60,8 +60,8 @@ class TrainingConfig(Settings):
     """CPU threads of one run. More than one may change the last bits of a result."""
 
     def validate(self) -> None:
-        if self.nesterov and not (self.momentum and self.optimizer == "sgd"):
-            raise SettingsError("it needs SGD with a momentum above 0", setting="nesterov")
+        if self.nesterov and not self.momentum:
+            raise SettingsError("it needs a momentum above 0", setting="nesterov")
         if self.devices > self.batch_size:
             raise SettingsError(
                 f"{self.devices} processes cannot share batches of {self.batch_size} samples", setting="devices"

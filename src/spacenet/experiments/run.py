@@ -101,13 +101,13 @@ def load_metrics(folder: Path) -> dict[str, Any] | None:
     with report_os_errors(path, "read"):
         metrics = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
     if metrics and "matrix" in metrics:  # runs of earlier versions lack them
-        matrix, samples = metrics["matrix"], test_samples(metrics)
+        matrix, samples = metrics["matrix"], count_test_samples(metrics)
         metrics.setdefault("aia", average_incremental_accuracy(matrix, samples))
         metrics.setdefault("last_acc", accuracies_so_far(matrix, samples)[-1])
     return metrics
 
 
-def test_samples(metrics: dict[str, Any]) -> list[int]:
+def count_test_samples(metrics: dict[str, Any]) -> list[int]:
     """The number of test samples of each task learned; empty for runs of earlier versions, which did not note it."""
     counts = [task.get("test_samples") for task in metrics.get("tasks", ())]
     return [] if None in counts else counts

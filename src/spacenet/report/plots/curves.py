@@ -8,7 +8,7 @@ import numpy as np
 
 from spacenet.experiments.comparison import ComparisonData
 from spacenet.experiments.metrics import accuracies_so_far
-from spacenet.experiments.run import test_samples
+from spacenet.experiments.run import count_test_samples
 from spacenet.report.plots import drawing
 from spacenet.report.plots.drawing import Percentages
 from spacenet.report.plots.plot import Figure, Plot, new_axes, task_colors
@@ -32,7 +32,9 @@ def accuracy_curves(comparison: ComparisonData) -> list[Curve]:
     """A curve for each method, the one that ends highest first."""
     curves = []
     for name, runs in comparison.runs.items():
-        values = np.array([accuracies_so_far(run.metrics["matrix"], test_samples(run.metrics)) for run in runs], float)
+        values = np.array(
+            [accuracies_so_far(run.metrics["matrix"], count_test_samples(run.metrics)) for run in runs], float
+        )
         curves.append(Curve(name, values.mean(0), std_over_seeds(values)))
     return sorted(curves, key=lambda curve: -float(curve.mean[-1]))
 
