@@ -7,13 +7,14 @@ import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Choice, MethodSettings, Samples, Task
+from spacenet.methods.base import Choice, Samples, Task
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import GrowingMethod
 from spacenet.space.blueprint import Link, Params
 
 
 @dataclass(frozen=True)
-class PNNSettings(MethodSettings):
+class PNNSettings(PhantomSettings):
     """How much a task adds to the network."""
 
     column: Annotated[float, Gt(0), Le(1), Choice((0.1, 0.2, 0.5, 1.0))] = 0.2
