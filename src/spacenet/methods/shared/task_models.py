@@ -1,6 +1,7 @@
 """One model per task within one network, which may grow, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -77,6 +78,12 @@ class PerTaskBatchNorm(Subnetworks):
         super().end_task(task)
         names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
         self.norms.append({key: self.params[key].detach().clone() for key in names})
+
+
+def scale_hidden(blueprint: Blueprint, fraction: float) -> Blueprint:
+    """The same with this fraction of the units of each hidden layer."""
+    hidden = tuple(replace(layer, size=max(1, round(layer.size * fraction))) for layer in blueprint.hidden)
+    return replace(blueprint, layers=(blueprint.input, *hidden, blueprint.output))
 
 
 def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
