@@ -29,7 +29,7 @@ from spacenet.experiments.sweep import Trial
 from spacenet.methods.shared.dense import LossSettings, PhantomSettings
 from spacenet.registry import METHODS
 from spacenet.report.tables import Table
-from spacenet.utils.files import save_text
+from spacenet.utils.files import make_folder, save_text
 from spacenet.utils.text import format_bytes
 
 LOGS = HERE / "rivals"
@@ -141,6 +141,7 @@ def search(cell: Cell, options: Options) -> None:
         "best": dict(found.trials[0].values),
         "test": [figures_of_seed(run.metrics) for run in runs],
     }
+    make_folder(LOGS)
     save_text(_path(cell), json.dumps(facts, indent=1) + "\n")
 
 

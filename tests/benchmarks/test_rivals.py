@@ -12,7 +12,6 @@ STREAM = "split-digits"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "logs").mkdir()
     monkeypatch.setattr(rivals, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(rivals, "PAGE", tmp_path / "rivals.md")
     monkeypatch.setattr(rivals, "TITLES", {STREAM: "Digits"})
