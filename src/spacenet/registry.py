@@ -161,6 +161,7 @@ METHODS = Registry(
         si="SI",
         mas="MAS",
         lwf="LwF",
+        ldc="LDC",
         er="ER",
         dgr="DGR",
         icarl="ICaRL",

@@ -37,7 +37,7 @@ def data_loss(method: DenseMethod, batch: Batch) -> Tensor:
 
 
 def test_every_method_without_old_data_has_the_setting() -> None:
-    assert CHOOSE == ["naive", "ewc", "si", "mas", "lwf", "clnp", "cwr", "ar1"]
+    assert CHOOSE == ["naive", "ewc", "si", "mas", "lwf", "ldc", "clnp", "cwr", "ar1"]
     assert OWN == ["den", "packnet", "piggyback", "pnn", "pathnet"]
     assert all(issubclass(KINDS[name], PhantomSettings) for name in OWN)
 

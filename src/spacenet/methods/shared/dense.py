@@ -162,9 +162,13 @@ class DenseMethod(Method):
 
     def features(self, x: Tensor) -> Tensor:
         """The inputs of the classifier: (n, d)."""
+        return self.features_of(self.params, x)
+
+    def features_of(self, params: Params, x: Tensor) -> Tensor:
+        """The same in a network with these parameters."""
         found: dict[str, Tensor] = {}
         with torch.no_grad():
-            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
+            self.blueprint.forward(params, x.to(self.device), found.__setitem__)
         return self.blueprint.features(found)
 
     def copy_params(self) -> dict[str, Tensor]:
