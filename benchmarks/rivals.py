@@ -27,6 +27,7 @@ from benchmarks.results import HERE, Figures, figures_of_seed, hardware, over_se
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.shared.dense import LossSettings, PhantomSettings
+from spacenet.methods.shared.sparse import SparseSettings
 from spacenet.registry import METHODS
 from spacenet.report.tables import Table
 from spacenet.utils.files import make_folder, save_text
@@ -42,7 +43,7 @@ LOSSES: dict[str, dict[str, Any]] = {
     "own-phantom": {"loss_over": "own", "phantom_classes": PHANTOMS},
 }
 FIXED = "fixed"
-"""The loss of methods that offer no choice, or search for it themselves."""
+"""The loss of methods that offer no choice: they train nothing, or only the first task."""
 NOT_HERE = {"joint", "er", "icarl", "dgr", "spacenet-rehearsal"}
 """These keep or generate old data."""
 INTRODUCTION = f"""\
@@ -50,14 +51,14 @@ INTRODUCTION = f"""\
 
 What a method without old data reaches depends on the outputs that its loss is computed over: those of *all* classes
 seen so far, those of the task's *own* classes, or its own and {PHANTOMS} *phantom* classes, whose score is always 0. A
-method with one model per task has no other outputs, so it is always over its own. "fixed" is the loss of a method
-without such a choice; the sparse methods always learn their own outputs and search for the number of phantom classes.
+method with one model per task has no other outputs, and the sparse methods connect no others, so these are always over
+their own. "fixed" is a method without such a choice: it trains nothing, or only the first task.
 
 Every cell is a search of its own, with the same number of random trials for every method, over the ranges that the
 method declares (`search_space`), scored on held-out training data with one seed. The best settings are then measured
 on the test set; mean ± standard deviation over seeds. "s/trial" is the mean time of a trial on one core, which was
 shared with other work. All trials are in `benchmarks/results/rivals/`, and the command of each search is in its file.
-This page is made by `python -m benchmarks.rivals --page-only`.
+This page is made by `python -m benchmarks.rivals --page-only`; a cell that is not in it has not been searched yet.
 """
 
 
@@ -106,8 +107,8 @@ def losses_of(method: str) -> dict[str, dict[str, Any]]:
     kind = METHODS[method].Settings
     if issubclass(kind, LossSettings):
         return LOSSES
-    if issubclass(kind, PhantomSettings):
-        return {"own": {}, "own-phantom": {"phantom_classes": PHANTOMS}}
+    if issubclass(kind, PhantomSettings | SparseSettings):
+        return {"own": {"phantom_classes": 0}, "own-phantom": {"phantom_classes": PHANTOMS}}
     return {FIXED: {}}
 
 

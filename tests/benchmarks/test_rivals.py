@@ -21,7 +21,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_loss_that_a_method_offers_is_a_cell() -> None:
     assert list(losses_of("ewc")) == ["all", "own", "own-phantom"]
     assert list(losses_of("packnet")) == ["own", "own-phantom"]
-    assert list(losses_of("spacenet")) == ["fixed"]
+    assert list(losses_of("spacenet")) == ["own", "own-phantom"]
+    assert list(losses_of("fecam")) == ["fixed"]
     found = list(cells(Options((STREAM,))))
     assert {cell.method for cell in found} == set(METHODS) - rivals.NOT_HERE
     assert [cell.loss for cell in cells(Options((STREAM,), ("ewc", "den"), ("own",)))] == ["own", "own"]

@@ -1,13 +1,13 @@
 """One independent dense network for each task: what isolation alone gives."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Choice, LayerUsage, Params, Samples, Task, kept
+from spacenet.methods.base import LayerUsage, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod, PhantomSettings
 from spacenet.methods.shared.task_models import scale_hidden
 
@@ -16,7 +16,7 @@ from spacenet.methods.shared.task_models import scale_hidden
 class IndependentSettings(PhantomSettings):
     """The size of a task's network, and what takes part in its loss."""
 
-    width: Annotated[float, Gt(0), Le(1), Choice((0.1, 0.2, 0.5, 1.0))] = 0.2
+    width: Annotated[float, Gt(0), Le(1)] = 0.2  # not searched: it decides what the control is compared with
     """Units of a task's network as a fraction of each hidden layer. With 0.2, five tasks together have as many units as
     one network of the other methods. For other proportions, give the hidden layers, and a width of 1."""
 
@@ -31,6 +31,7 @@ class Independent(DenseMethod):
     reference = "A control; compare Aljundi, Chakravarty, Tuytelaars: Expert Gate. CVPR, 2017"
     settings_from = "The width follows from SpaceNet's workspace; the stream's own training."
     settings: IndependentSettings
+    training_space: ClassVar = DenseMethod.training_space | {"training.epochs": Uniform(1, 20, integer=True)}
     loss_over_own = True
     networks: list[dict[str, Tensor]] = kept("network/tasks", list)
     """The network of each task learned."""
