@@ -85,12 +85,13 @@ def collect(name: str, folder: Path) -> None:
         "hardware": runs[0].get("hardware") or hardware(),
         "versions": runs[0]["versions"],
         "evaluated_on": runs[0]["evaluated_on"],
-        "seeds": [_of_seed(metrics) for metrics in sorted(runs, key=lambda m: int(m["seed"]))],
+        "seeds": [figures_of_seed(metrics) for metrics in sorted(runs, key=lambda m: int(m["seed"]))],
     }
     save_text(HERE / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 
 
-def _of_seed(metrics: Figures) -> Figures:
+def figures_of_seed(metrics: Figures) -> Figures:
+    """What is kept of a run."""
     return {
         "seed": metrics["seed"],
         "acc": metrics["acc"],
@@ -133,7 +134,7 @@ def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
         paper = [format_mean_std(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
         ours = ["not run yet", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
+            ours = [over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
         lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
     return _markdown(["", "ACC", "BWT", "task-IL", "paper ACC", "paper BWT", "seeds"], lines)
 
@@ -144,7 +145,7 @@ def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -
     for row, figures in found:
         ours = ["not run yet", "", "", ""]
         if figures is not None:
-            ours = [_over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
+            ours = [over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
             sizes = [seed["bytes_kept"] for seed in figures["seeds"] if "bytes_kept" in seed]
             ours.append(format_bytes(round(mean(sizes))) if sizes else "")
         lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
@@ -158,8 +159,8 @@ def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     lines = []
     for row, figures in rows:
         last = [seed["matrix"][-1] for seed in figures["seeds"]]
-        cells = [_over_seeds(list(column)) for column in zip(*last, strict=True)]
-        lines.append([row["label"], *cells, _over_seeds([stdev(line) for line in last])])
+        cells = [over_seeds(list(column)) for column in zip(*last, strict=True)]
+        lines.append([row["label"], *cells, over_seeds([stdev(line) for line in last])])
     columns = ["", *(f"task {number}" for number in range(1, tasks + 1)), "sd over tasks"]
     return f"Accuracy on each task after the last one:\n\n{_markdown(columns, lines)}"
 
@@ -176,7 +177,8 @@ def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return Table("", columns, rows).to_markdown()
 
 
-def _over_seeds(values: list[float]) -> str:
+def over_seeds(values: list[float]) -> str:
+    """Mean and, for more than one seed, standard deviation."""
     return format_mean_std(mean(values), *([stdev(values)] if len(values) > 1 else []))
 
 

@@ -21,6 +21,13 @@ def small_stream(cut: tuple[tuple[object, ...], ...] = CUT) -> Stream:
     return Stream("clouds", clouds(), cut, preprocessing=PreprocessingConfig(centering=0.0, standardize="all"))
 
 
+def reordered_streams() -> tuple[Stream, Stream]:
+    """The same tasks, first to last and last to first, with inputs that do not depend on the first task."""
+    preprocessing = PreprocessingConfig(mean=0.0, std=1.0, centering=0.0)
+    there, back = (Stream("clouds", clouds(), cut, preprocessing=preprocessing) for cut in (CUT, CUT[::-1]))
+    return there, back
+
+
 def make(
     kind: type[Method], settings: Mapping[str, object] | None = None, seed: int = 0, hidden: tuple[int, ...] = (30, 30)
 ) -> Method:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -86,6 +87,6 @@ def test_a_full_network_says_so_and_keeps_what_it_learned() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"prune": 0.0}, {"prune": 1.0}, {"retrain_epochs": -0.5}])
-def test_settings_that_cannot_work(wrong: dict[str, float]) -> None:
+def test_settings_that_cannot_work(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         PackNetSettings(**wrong)

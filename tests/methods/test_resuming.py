@@ -31,7 +31,7 @@ VARIANTS: list[tuple[str, dict[str, object]]] = [
     ("spacenet", {"expand": "auto", "reserved": (14,), "selected": (14,)}),
     ("spacenet-rehearsal", {"replay": "statistics", "replay_components": 2, "replay_directions": 3}),
 ]
-WITHOUT_EPOCHS = {"gaussian", "slda", "fecam"}
+WITHOUT_EPOCHS = {"gaussian", "slda", "fecam", "dense-density", "acil"}
 """Methods that train nothing after the first task, so that there is no middle to stop in."""
 
 

@@ -202,6 +202,7 @@ METHOD_PRESETS: dict[str, dict[str, Layer]] = {
     "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},
     "mas": {ANY: _ADAM, FASHION_MNIST: _own(epochs=4)},
     "lwf": {MNIST: _own(_LWF, learning_rate=0.05), FASHION_MNIST: _own(_LWF, learning_rate=0.01, epochs=1)},
+    "ldc": {MNIST: _own(learning_rate=0.05), FASHION_MNIST: _own(learning_rate=0.01, epochs=4)},
     "er": {MNIST: _own(epochs=6), FASHION_MNIST: _own(epochs=6)},
     "dgr": {ANY: _ADAM, MNIST: _own(epochs=8), FASHION_MNIST: _own(epochs=8)},
     "icarl": {

@@ -1,7 +1,7 @@
 """AR1: CWR+'s output layer on a network that keeps learning, regularized by Synaptic Intelligence."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt
 from torch import Tensor
@@ -19,6 +19,7 @@ class AR1Settings(PathIntegralSettings):
     """Factor of the penalty (λ)."""
     importance_limit: Annotated[float, Gt(0), Uniform(0.0001, 10.0, log=True)] = 0.01
     """Upper bound of a weight's importance (the paper's max F); without it, gradients can become too large."""
+    loss_over: Literal["all", "own"] = "own"
 
 
 class AR1(PathIntegralPenalty, ConsolidatedOutputs):

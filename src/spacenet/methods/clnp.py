@@ -6,18 +6,17 @@ from typing import Annotated
 import torch
 from annotated_types import Ge, Le
 from torch import Tensor
-from torch.nn import functional as F
 
 from spacenet.config.ranges import Uniform
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, MethodSettings, kept, map_batches
-from spacenet.methods.shared.masked import Masked
+from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, kept, map_batches
+from spacenet.methods.shared.masked import Masked, OwnLossSettings
 from spacenet.space.blueprint import Params
 
 
 @dataclass(frozen=True)
-class CLNPSettings(MethodSettings):
+class CLNPSettings(OwnLossSettings):
     """How many units a task may keep."""
 
     sparsity: Annotated[float, Ge(0), Uniform(1e-5, 1e-1, log=True)] = 1e-3
@@ -85,13 +84,11 @@ class CLNP(Masked):
 
         output = self.compute(batch.x, hook)
         batch.saved["activity"] = torch.stack(activities).sum()
-        return output
+        return self.outputs_in_loss(output)
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Cross-entropy over the task's own classes, and the penalty on activity."""
-        first = self.classes[-1].start
-        penalty = self.settings.sparsity * batch.saved["activity"]
-        return F.cross_entropy(output[:, first:], batch.y - first) + penalty
+        """Cross-entropy, as published over the task's own classes, and the penalty on activity."""
+        return super().loss(output, batch) + self.settings.sparsity * batch.saved["activity"]
 
     def end_task(self, task: Task) -> None:
         self.unfreeze()

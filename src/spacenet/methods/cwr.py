@@ -5,7 +5,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from spacenet.methods.base import Method, Uniform
-from spacenet.methods.shared.masked import ConsolidatedOutputs
+from spacenet.methods.shared.masked import ConsolidatedOutputs, OwnLossSettings
 
 
 class CWR(ConsolidatedOutputs):
@@ -15,6 +15,7 @@ class CWR(ConsolidatedOutputs):
     strategy = "Architectural"
     reference = "Maltoni, Lomonaco: Continuous learning in single-incremental-task scenarios. Neural Networks, 2019"
     settings_from = "The stream's own training, four epochs on Split Fashion-MNIST; nothing else to choose."
+    settings: OwnLossSettings
     training_space: ClassVar = Method.training_space | {"training.epochs": Uniform(1, 20, integer=True)}
 
     def trainable_masks(self) -> dict[str, Tensor]:

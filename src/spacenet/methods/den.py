@@ -9,16 +9,16 @@ from typing import Annotated
 import torch
 from annotated_types import Ge, Le
 from torch import Tensor
-from torch.nn import functional as F
 
-from spacenet.methods.base import MethodSettings, Samples, Task, Uniform, kept, map_batches
+from spacenet.methods.base import Samples, Task, Uniform, kept, map_batches
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import GrowingMethod, crop
 from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.utils.optimizers import Optimizer
 
 
 @dataclass(frozen=True)
-class DENSettings(MethodSettings):
+class DENSettings(PhantomSettings):
     """When the network grows, and how strongly it is regularized."""
 
     sparsity: Annotated[float, Ge(0), Uniform(1e-6, 1e-2, log=True)] = 1e-3
@@ -184,7 +184,7 @@ class DEN(GrowingMethod):
 
     def _loss(self) -> float:
         scores = map_batches(lambda x: self.scores(x, self.tasks_learned), self.data.x, self.device)
-        return float(F.cross_entropy(scores, self.data.y.cpu() - self.classes[-1].start))
+        return float(self.cross_entropy(scores, self.data.y.cpu() - self.classes[-1].start))
 
     def expand(self) -> None:
         """Add untrained units to every hidden layer."""

@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 import torch
 from annotated_types import Ge
 from torch import Tensor
-from torch.nn import functional as F
 
 from spacenet.methods.base import Task, Uniform, kept
 from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, pad_rows, sample_subset
+from spacenet.space.operations import add_phantoms
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,9 @@ class EWCSettings(PenaltySettings):
 class EWC(QuadraticPenalty):
     """Each task adds λ/2 Σ F (θ − θ*)² to the loss of later ones (eq. 3).
 
-    About 20 % on five tasks is correct: the penalty preserves old outputs, but the output of a new class rises for
-    every input because no old samples are left to prevent it. So only classes of the last task are predicted.
+    With the loss over all classes, about 20 % on five tasks is correct: the penalty preserves old outputs, but the
+    output of a new class rises for every input because no old samples are left to prevent it, and only classes of the
+    last task are predicted. `loss_over` own avoids that.
     """
 
     name = "ewc"
@@ -51,11 +52,17 @@ class EWC(QuadraticPenalty):
         super().end_task(task)
 
     def fisher(self, task: Task) -> dict[str, Tensor]:
-        """The diagonal of the Fisher information; labels are drawn from the model's own predictions."""
+        """The diagonal of the Fisher information of the likelihood that the loss is computed with; labels are drawn
+        from the model's own predictions."""
         rng = self.rng("fisher", task.index)
         x = sample_subset(task.train, self.settings.fisher_samples, rng).x
-        labels = torch.multinomial(self.predict_all(x).softmax(1), 1, generator=rng).squeeze(1)
-        return self.mean_gradients(x.to(self.device), labels.to(self.device), F.cross_entropy, measure=torch.square)
+        scores = add_phantoms(self.outputs_in_loss(self.predict_all(x)), self.phantom_classes)
+        labels = torch.multinomial(scores.softmax(1), 1, generator=rng).squeeze(1).to(self.device)
+
+        def objective(output: Tensor, label: Tensor) -> Tensor:
+            return self.cross_entropy(self.outputs_in_loss(output), label)
+
+        return self.mean_gradients(x.to(self.device), labels, objective, measure=torch.square)
 
     def consolidate(self, fisher: Mapping[str, Tensor]) -> None:
         """Add the task's penalty to the earlier ones. The sum is a quadratic around the mean of the θ*, weighted by F;

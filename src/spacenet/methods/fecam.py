@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import torch
 from annotated_types import Ge, Gt, Le
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, Task, Uniform, kept, map_batches
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.shared.frozen_features import FrozenFeatures
 
 
 def shrink(covariance: Tensor, diagonal: float, off_diagonal: float) -> Tensor:
@@ -48,12 +48,11 @@ class FeCAMSettings(MethodSettings):
             raise SettingsError(message, setting="off_diagonal")
 
 
-class FeCAM(DenseMethod):
+class FeCAM(FrozenFeatures):
     """A dense network is trained on the first task and then frozen. The nearest class wins, by the Mahalanobis distance
     with the class's own covariance of the classifier's inputs. Keeps no samples."""
 
     name = "fecam"
-    strategy = "Statistical"
     reference = (
         "Goswami, Liu, Twardowski, van de Weijer: FeCAM: Exploiting the Heterogeneity of Class Distributions in "
         "Exemplar-Free Continual Learning. NeurIPS, 2023"
@@ -69,13 +68,6 @@ class FeCAM(DenseMethod):
     """(classes, d, d) of the transformed features."""
     _inverse: Sequence[Tensor] = ()
     """The inverse correlation matrix of each class, as far as it was needed."""
-    training_space: ClassVar = DenseMethod.training_space | {"training.epochs": Uniform(1, 40, integer=True)}
-
-    def epochs(self, planned: int) -> int:
-        return 0 if self.tasks_learned else planned
-
-    def new_outputs(self, task: Task) -> int:
-        return 0 if self.tasks_learned else len(task.classes)
 
     def end_task(self, task: Task) -> None:
         h = map_batches(self.features, task.train.x, self.device)

@@ -1,60 +1,17 @@
 """Learning without Forgetting: on the new task's samples, old classes keep the scores that they had before."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-import torch
-from annotated_types import Ge, Gt
-from torch import Tensor
-from torch.nn import functional as F
-
-from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.shared.distillation import Distillation
 
 
-@dataclass(frozen=True)
-class LwFSettings(MethodSettings):
-    """How much the old network's scores count."""
-
-    strength: Annotated[float, Ge(0), Uniform(0.1, 10.0, log=True)] = 1.0
-    """Factor of the distillation loss (the paper's λo)."""
-    temperature: Annotated[float, Gt(0), Uniform(1.0, 5.0)] = 2.0
-    """Divides scores before they are compared: above 1, small ones count more (the paper's T)."""
-    own_softmax: bool = False
-    """Compare new classes only with each other, as with one head per task, and not with old classes."""
-
-
-class LwF(DenseMethod):
+class LwF(Distillation):
     """Cross-entropy for the new classes, and distillation from the network before the task for the old ones.
 
-    Little above 20 % on five tasks is correct: the scores of old classes keep their proportions, but the cross-entropy
-    over all classes pushes them below the new ones on every sample. `own_softmax` avoids that.
+    With the loss over all classes, little above 20 % on five tasks is correct: the scores of old classes keep their
+    proportions, but the cross-entropy pushes them below the new ones on every sample. `loss_over` own, as published for
+    one head per task, avoids that.
     """
 
     name = "lwf"
     strategy = "Regularization"
     reference = "Li, Hoiem: Learning without forgetting. IEEE Trans. Pattern Analysis and Machine Intelligence, 2018"
     settings_from = "Temperature as published; strength and learning rate from a small search on held-out data."
-    settings: LwFSettings
-    old: dict[str, Tensor] = kept("task/old", dict)
-    """The network before the task, without the task's outputs; empty in the first task."""
-
-    def begin_task(self, task: Task, data: Samples) -> None:
-        if self.tasks_learned:
-            self.old = self.copy_params()
-        super().begin_task(task, data)
-
-    def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        first = self.classes[-1].start if self.settings.own_softmax else 0
-        new = F.cross_entropy(output[:, first:], batch.y - first)
-        if not self.old:
-            return new
-        with torch.no_grad():
-            old = self.blueprint.forward(self.old, batch.x)
-        return new + self.settings.strength * self.distillation(output[:, : old.shape[1]], old)
-
-    def distillation(self, new: Tensor, old: Tensor) -> Tensor:
-        """Cross-entropy between the old and the new softened probabilities of the old classes (eq. 2 to 4)."""
-        temperature = self.settings.temperature
-        target = (old / temperature).softmax(1)
-        return -(target * (new.float() / temperature).log_softmax(1)).sum(1).mean()

@@ -22,8 +22,9 @@ class MASSettings(PenaltySettings):
 class MAS(QuadraticPenalty):
     """λ Σ Ω (θ − θ*)² is added to the loss; Ω needs no labels.
 
-    About 20 % on five tasks is correct: old outputs are preserved, but the scores of new classes are never compared
-    with them on old samples. So only classes of the last task are predicted.
+    With the loss over all classes, about 20 % on five tasks is correct: old outputs are preserved, but the scores of
+    new classes are never compared with them on old samples, and only classes of the last task are predicted.
+    `loss_over` own avoids that. The importance is measured on all outputs in either case.
     """
 
     name = "mas"

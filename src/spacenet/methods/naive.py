@@ -1,6 +1,6 @@
 """Fine-tuning: the lower bound."""
 
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.shared.dense import DenseMethod, LossSettings
 
 
 class Naive(DenseMethod):
@@ -8,3 +8,4 @@ class Naive(DenseMethod):
 
     name = "naive"
     strategy = "Bound"
+    settings: LossSettings

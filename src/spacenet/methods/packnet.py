@@ -9,14 +9,15 @@ from annotated_types import Ge, Gt, Le, Lt
 from torch import Tensor
 
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.base import Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
 
 FREE = 255
 
 
 @dataclass(frozen=True)
-class PackNetSettings(MethodSettings):
+class PackNetSettings(PhantomSettings):
     """How much of the network a task leaves to later ones."""
 
     prune: Annotated[float, Gt(0), Lt(1), Uniform(0.4, 0.9)] = 0.75

@@ -9,12 +9,13 @@ from annotated_types import Ge, Le
 from torch import Generator, Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, Choice, MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.base import Batch, Choice, Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import Subnetworks, cut
 
 
 @dataclass(frozen=True)
-class PathNetSettings(MethodSettings):
+class PathNetSettings(PhantomSettings):
     """The modules, and how paths through them evolve."""
 
     modules: Annotated[int, Ge(1), Le(255)] = 10

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Params, Samples, Task, Uniform, kept
+from spacenet.methods.base import Params, Samples, Task, Uniform, kept
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
 
 
 @dataclass(frozen=True)
-class PiggybackSettings(MethodSettings):
+class PiggybackSettings(PhantomSettings):
     """How masks are learned."""
 
     initial: Annotated[float, Uniform(0.006, 0.03, log=True)] = 0.01

@@ -1,19 +1,20 @@
 """Progressive neural networks: a new column of units for each task, with inputs from all earlier, frozen ones."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 import torch
 from annotated_types import Gt, Le
 from torch import Tensor
 
-from spacenet.methods.base import Choice, MethodSettings, Samples, Task
-from spacenet.methods.shared.task_models import GrowingMethod
+from spacenet.methods.base import Choice, Samples, Task
+from spacenet.methods.shared.dense import PhantomSettings
+from spacenet.methods.shared.task_models import GrowingMethod, scale_hidden
 from spacenet.space.blueprint import Link, Params
 
 
 @dataclass(frozen=True)
-class PNNSettings(MethodSettings):
+class PNNSettings(PhantomSettings):
     """How much a task adds to the network."""
 
     column: Annotated[float, Gt(0), Le(1), Choice((0.1, 0.2, 0.5, 1.0))] = 0.2
@@ -39,9 +40,7 @@ Networks. arXiv:1606.04671, 2016"
     settings: PNNSettings
 
     def setup(self) -> None:
-        whole, share = self.blueprint, self.settings.column
-        hidden = tuple(replace(layer, size=max(1, round(layer.size * share))) for layer in whole.hidden)
-        self.blueprint = replace(whole, layers=(whole.input, *hidden, whole.output))
+        self.blueprint = scale_hidden(self.blueprint, self.settings.column)
         super().setup()
 
     def begin_task(self, task: Task, data: Samples) -> None:

@@ -1,5 +1,6 @@
 """The operations that networks consist of: sending activations over links, and batch norm."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +75,11 @@ def cross_entropy(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     loss, weight = _nll_loss(logarithms, target, None, _MEAN, _NO_CLASS)
     gradient = _nll_loss_backward(torch.ones_like(loss), logarithms, target, None, _MEAN, _NO_CLASS, weight)
     return loss, _log_softmax_backward(gradient, logarithms, 1, scores.dtype)
+
+
+def add_phantoms(scores: Tensor, count: int) -> Tensor:
+    """The scores, and one more that has the weight of `count` classes of score 0: its logarithm."""
+    return F.pad(scores, (0, 1), value=math.log(count)) if count else scores
 
 
 def norm_values(name: str, shape: tuple[int, ...] = ()) -> tuple[UnitValue, ...]:

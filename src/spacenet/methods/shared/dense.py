@@ -1,12 +1,17 @@
 """The base of methods that train one dense network of full width."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from spacenet.methods.base import Batch, LayerUsage, Method, Samples, Task
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Task
 from spacenet.space.blueprint import BATCH_STATS, TRAINING, Hook, Link, Params
+from spacenet.space.operations import add_phantoms
 from spacenet.utils.tensors import in_section, section
 
 PARAMS = "network/params"
@@ -14,11 +19,39 @@ ALL_UNITS = torch.zeros(0, dtype=torch.bool)
 """An empty mask stands for all units."""
 
 
+@dataclass(frozen=True)
+class PhantomSettings(MethodSettings):
+    """What takes part in a task's loss besides the task's own outputs."""
+
+    phantom_classes: Annotated[int, Ge(0)] = 0
+    """Classes of other tasks that take part in the loss without outputs of their own: their score is always 0."""
+
+
+@dataclass(frozen=True)
+class LossSettings(PhantomSettings):
+    """Which outputs take part in a task's loss."""
+
+    loss_over: Literal["all", "own"] = "all"
+    """The outputs that the cross-entropy of a task is computed over: those of all classes seen so far, or only those of
+    the task's own classes, so that learning them does not push the scores of old classes down."""
+
+
 class DenseMethod(Method):
-    """Trains every weight on every task. Outputs are added with their classes."""
+    """Trains every weight on every task. Outputs are added with their classes.
+
+    A method whose settings are `LossSettings` lets the user choose which outputs take part in the loss.
+    """
+
+    loss_over_own = False
+    """Whether only the outputs of the current task take part in its loss."""
+    phantom_classes = 0
 
     def setup(self) -> None:
         super().setup()
+        if isinstance(self.settings, PhantomSettings):
+            self.phantom_classes = self.settings.phantom_classes
+        if isinstance(self.settings, LossSettings):
+            self.loss_over_own = self.settings.loss_over == "own"
         self.params: dict[str, nn.Parameter] = {}
         self.uses_batch_stats: dict[str, Tensor] = {}
         """For each layer with batch norm, which units use the statistics of the batch in training."""
@@ -106,7 +139,22 @@ class DenseMethod(Method):
         return self.blueprint.forward({**self.training_params(), **self.uses_batch_stats}, x, hook)
 
     def forward(self, batch: Batch) -> Tensor:
-        return self.compute(batch.x)
+        return self.outputs_in_loss(self.compute(batch.x))
+
+    def outputs_in_loss(self, output: Tensor) -> Tensor:
+        """The columns that take part in the loss; the task's own are the last ones."""
+        own = len(self.classes[-1]) if self.loss_over_own else output.shape[-1]
+        return output[..., -own:] if output.shape[-1] > own else output
+
+    def target(self, batch: Batch) -> Tensor:
+        return batch.y - self.classes[-1].start if self.loss_over_own else batch.y
+
+    def loss(self, output: Tensor, batch: Batch) -> Tensor:
+        return self.cross_entropy(output, self.target(batch))
+
+    def cross_entropy(self, scores: Tensor, target: Tensor) -> Tensor:
+        """The cross-entropy over these scores and the phantom classes."""
+        return F.cross_entropy(add_phantoms(scores, self.phantom_classes), target)
 
     def predict(self, x: Tensor) -> Tensor:
         with torch.no_grad():
@@ -114,9 +162,13 @@ class DenseMethod(Method):
 
     def features(self, x: Tensor) -> Tensor:
         """The inputs of the classifier: (n, d)."""
+        return self.features_of(self.params, x)
+
+    def features_of(self, params: Params, x: Tensor) -> Tensor:
+        """The same in a network with these parameters."""
         found: dict[str, Tensor] = {}
         with torch.no_grad():
-            self.blueprint.forward(self.params, x.to(self.device), found.__setitem__)
+            self.blueprint.forward(params, x.to(self.device), found.__setitem__)
         return self.blueprint.features(found)
 
     def copy_params(self) -> dict[str, Tensor]:

@@ -2,14 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from spacenet.methods.base import Batch, Samples, Task
-from spacenet.methods.shared.dense import ALL_UNITS, DenseMethod
+from spacenet.methods.base import Samples, Task
+from spacenet.methods.shared.dense import ALL_UNITS, DenseMethod, LossSettings
 from spacenet.space.blueprint import BATCH_STATS, Params
+
+
+@dataclass(frozen=True)
+class OwnLossSettings(LossSettings):
+    """Which outputs take part in a task's loss, where the published method has only the task's own."""
+
+    loss_over: Literal["all", "own"] = "own"
 
 
 class Masked(DenseMethod):
@@ -100,7 +109,9 @@ class Masked(DenseMethod):
 
 class ConsolidatedOutputs(Masked):
     """CWR+'s output layer: each task trains output weights of its own from zero (the paper's tw), which are then added
-    to the frozen ones of earlier tasks (its cw)."""
+    to the frozen ones of earlier tasks (its cw). As published, only the task's own outputs take part in its loss."""
+
+    settings: LossSettings
 
     def add_outputs(self, count: int) -> None:
         super().add_outputs(count)
@@ -109,13 +120,6 @@ class ConsolidatedOutputs(Masked):
 
     def trainable_masks(self) -> dict[str, Tensor]:
         return self.task_output_masks()
-
-    def forward(self, batch: Batch) -> Tensor:
-        """The scores of the task's own classes: others do not take part in its training."""
-        return super().forward(batch)[:, self.classes[-1].start :]
-
-    def target(self, batch: Batch) -> Tensor:
-        return batch.y - self.classes[-1].start
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)

@@ -9,8 +9,8 @@ from annotated_types import Ge, Gt
 from torch import Tensor
 from torch.func import grad, vmap
 
-from spacenet.methods.base import Batch, MethodSettings, Optimizer, Params, Samples, Task, Uniform, kept
-from spacenet.methods.shared.dense import DenseMethod
+from spacenet.methods.base import Batch, Optimizer, Params, Samples, Task, Uniform, kept
+from spacenet.methods.shared.dense import DenseMethod, LossSettings
 
 Function = Callable[..., Tensor]
 CHUNK = 25
@@ -18,7 +18,7 @@ CHUNK = 25
 
 
 @dataclass(frozen=True)
-class PenaltySettings(MethodSettings):
+class PenaltySettings(LossSettings):
     """How strongly the old weights are held."""
 
     strength: Annotated[float, Ge(0), Uniform(0.001, 100.0, log=True)] = 1.0

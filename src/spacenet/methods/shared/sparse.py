@@ -4,7 +4,6 @@ The paper's Algorithm 1 is this file read from top to bottom: allocate → open 
 commit → reserve → pack.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,7 +31,7 @@ from spacenet.space.allocation import allocate, check, select, tasks_left, tasks
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.operations import cross_entropy
+from spacenet.space.operations import add_phantoms, cross_entropy
 from spacenet.space.pack import Pack, Units, pack
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
@@ -288,12 +287,11 @@ class SparseMethod(Method):
         return rotate_targets(target, len(self.active_workspace().units[self.blueprint.output.name]))
 
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
-        """Cross-entropy over the task's outputs and the phantom classes: n scores of 0 equal one score of log n."""
+        """Cross-entropy over the task's outputs and the phantom classes."""
         # Without autograd where the workspace does without it too, unless a subclass adds something to this loss.
         by_hand = output.is_leaf and not self.settings.label_smoothing and type(self).loss is SparseMethod.loss
         scores = output.detach() if by_hand else output
-        if self.phantom_classes:
-            scores = F.pad(scores, (0, 1), value=math.log(self.phantom_classes))
+        scores = add_phantoms(scores, self.phantom_classes)
         if not by_hand:
             return F.cross_entropy(scores, self.target(batch), label_smoothing=self.settings.label_smoothing)
         loss, gradient = cross_entropy(scores, self.target(batch))

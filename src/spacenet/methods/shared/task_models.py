@@ -1,18 +1,27 @@
 """One model per task within one network, which may grow, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.base import Batch, Task, kept
+from spacenet.methods.base import Task, kept
+from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
+from spacenet.space.operations import add_phantoms
 
 
 class TaskModels(Masked):
-    """Every task's model predicts, and the most probable class of all wins, as in the paper's adaptation of DEN."""
+    """Every task's model predicts, and the most probable class of all wins, as in the paper's adaptation of DEN.
+
+    A task's model has no outputs of other tasks, so its loss is always over its own; only phantom classes can be added.
+    """
+
+    settings: PhantomSettings
+    loss_over_own = True
 
     @abstractmethod
     def task_params(self, task: int) -> dict[str, Tensor]:
@@ -21,17 +30,17 @@ class TaskModels(Masked):
     def training_params(self) -> Params:
         return self.task_params(self.tasks_learned)
 
-    def target(self, batch: Batch) -> Tensor:
-        return batch.y - self.classes[-1].start
-
     def scores(self, x: Tensor, task: int) -> Tensor:
         """The scores of the task's own model for the task's own classes, one column each."""
         return self.blueprint.forward(self.task_params(task), x)
 
     def predict(self, x: Tensor) -> Tensor:
-        """Probabilities; those of each task sum to 1."""
+        """Probabilities; those of each task sum to 1, or to less where phantom classes take part."""
         with torch.no_grad():
-            return torch.cat([self.scores(x, task).softmax(1) for task in range(len(self.classes))], 1)
+            return torch.cat([self._probabilities(self.scores(x, task)) for task in range(len(self.classes))], 1)
+
+    def _probabilities(self, scores: Tensor) -> Tensor:
+        return add_phantoms(scores, self.phantom_classes).softmax(1)[:, : scores.shape[1]]
 
 
 class Subnetworks(TaskModels):
@@ -69,6 +78,12 @@ class PerTaskBatchNorm(Subnetworks):
         super().end_task(task)
         names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
         self.norms.append({key: self.params[key].detach().clone() for key in names})
+
+
+def scale_hidden(blueprint: Blueprint, fraction: float) -> Blueprint:
+    """The same with this fraction of the units of each hidden layer."""
+    hidden = tuple(replace(layer, size=max(1, round(layer.size * fraction))) for layer in blueprint.hidden)
+    return replace(blueprint, layers=(blueprint.input, *hidden, blueprint.output))
 
 
 def cut(blueprint: Blueprint, params: Params, units: Params) -> dict[str, Tensor]:
