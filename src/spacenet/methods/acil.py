@@ -46,7 +46,7 @@ class ACIL(FrozenFeatures):
         "Zhuang, Weng, Wei, Xie, Toh, Lin: ACIL: Analytic Class-Incremental Learning with Absolute Memorization and "
         "Privacy Protection. NeurIPS, 2022; compensation: Zhuang, He, Tong, Zeng, Chen, Lin: DS-AL. AAAI, 2024"
     )
-    settings_from = "Ridge as published; fewer random features (published: 8192); the stream's own training."
+    settings_from = "Fewer random features than published (8192); ridge not searched; the stream's own training."
     settings: ACILSettings
     projection: Tensor = kept("network/projection", Tensor)
     """(buffer size, d), random."""
