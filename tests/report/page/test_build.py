@@ -224,8 +224,7 @@ def test_figures_as_files(pages: dict[str, Page], tmp_path: Path) -> None:
 
 def test_figures_as_pdf_and_tables_as_latex_and_csv(tmp_path: Path) -> None:
     page = run_page([complete_run(tmp_path / "run")])
-    first = replace(page, sections=page.sections[:1])
-    assert {path.suffix for path in save_figures(first, tmp_path / "figures", ["pdf"])} == {".pdf"}
+    assert {path.suffix for path in save_figures(page, tmp_path / "figures", ["pdf"])} == {".pdf"}
     written = {path.name: path.read_text(encoding="utf-8") for path in save_tables(page, tmp_path / "tables")}
     assert {"is-this-good.tex", "class-scores.csv", "accuracy-matrix.tex", "how-to-reproduce-it-1.tex"} <= set(written)
     assert r"\begin{tabular}{lrrr}" in written["accuracy-matrix.tex"]
