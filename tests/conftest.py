@@ -1,5 +1,7 @@
 """One thread: two of them on a busy machine can be forty times slower, and their sums may differ in the last bits."""
 
+import gc
+import os
 import signal
 from pathlib import Path
 
@@ -15,8 +17,9 @@ settings.load_profile("suite")
 
 @pytest.fixture(autouse=True)
 def _no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests must not depend on the width of somebody's terminal."""
+    """Tests must not depend on the width of somebody's terminal, nor start a process for each of his cores."""
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
 SLOW_FILES = (
@@ -37,3 +40,9 @@ SLOW_FILES = (
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     first = {config.rootpath / name: number for number, name in enumerate(SLOW_FILES)}
     items.sort(key=lambda item: first.get(Path(item.path), len(first)))
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: neither garbage collections nor forks need to touch it again."""
+    gc.collect()
+    gc.freeze()

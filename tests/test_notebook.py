@@ -48,7 +48,8 @@ def test_the_notebook_is_short() -> None:
 @pytest.mark.usefixtures("clean_registries")
 def test_the_notebook_runs_from_arrays_to_a_comparison() -> None:
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    shown = [value for source in code_cells() if (value := run_cell(source, namespace)) is not None]
+    cells = [source.replace("seeds=2", "seeds=1") for source in code_cells()]  # one shows as much
+    shown = [value for source in cells if (value := run_cell(source, namespace)) is not None]
     assert [type(value) for value in shown] == [Stream, RunResult, Comparison]
     pages = [value._repr_html_() for value in shown]
     assert all(page.count("<table") >= 1 for page in pages)

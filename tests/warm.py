@@ -1,7 +1,8 @@
 """Programs that start at once: this process, which has imported torch already, is forked instead of starting Python.
 
-`start` is `subprocess.Popen` for `spacenet …` and `python …`. `run_script` runs a shell script whose `spacenet` and
-`python` are started like that. To them the machine has one core.
+`start` is `subprocess.Popen` for `spacenet …` and `python …`, `run` is `subprocess.run` for what starts
+`sys.executable`. `run_script` runs a shell script whose `spacenet` and `python` are started like that. To them the
+machine has one core.
 """
 
 import atexit
@@ -52,7 +53,7 @@ sys.exit(code if code >= 0 else 128 - code)
 def start(
     command: Sequence[str], environment: Mapping[str, str] | None = None, files: int | None = None, **options: Any
 ) -> Any:
-    """Start `spacenet …`, `python -c CODE …`, `python FILE …` or `python -` in a fork of this process.
+    """Start `spacenet …`, `python -c CODE …`, `python -m MODULE …`, `python FILE …` or `python -` in a fork.
 
     `environment` is added to this one's; `files` limits how many it may open.
     """
@@ -73,6 +74,14 @@ def start(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 and later: threads of the parent
         return subprocess.Popen(["never executed"], preexec_fn=become, **options)
+
+
+def run(command: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any) -> Any:
+    """Take the place of `subprocess.run` where a program starts Python and wants what it prints."""
+    process = start(["python", *command[1:]], env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = process.communicate()
+    assert process.returncode == 0, err
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _become(command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -100,6 +109,12 @@ def _run_python(arguments: Sequence[str]) -> int:
     main = sys.modules["__main__"] = ModuleType("__main__")
     if arguments[0] == "-c":
         code, sys.argv = arguments[1], ["-c", *arguments[2:]]
+        sys.path.insert(0, "")
+    elif arguments[0] == "-m":
+        code, sys.argv = (
+            f"import runpy; runpy.run_module({arguments[1]!r}, None, '__main__', True)",
+            list(arguments[1:]),
+        )
         sys.path.insert(0, "")
     elif arguments[0] == "-":
         code, sys.argv = sys.stdin.read(), list(arguments)

@@ -1,13 +1,17 @@
 """The benchmark of reading: that it generates all data, reads it, and tells time and memory."""
 
 import io
+import subprocess
 
+import pytest
 from rich.console import Console
 
 from benchmarks.data import Options, measure
+from tests.warm import run
 
 
-def test_everything_is_read_and_printed() -> None:
+def test_everything_is_read_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", run)
     console = Console(file=io.StringIO(), width=160)
     figures = measure(Options(images=30, rows=200), console)["reading"]
     assert [each["into"] for each in figures] == ["memory", "mapped file"] * 3

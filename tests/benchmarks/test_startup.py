@@ -7,16 +7,10 @@ import pytest
 from rich.console import Console
 
 from benchmarks.startup import LIMITS, TORCH, Options, measure
-from tests.warm import start
+from tests.warm import run
 
 
 def test_every_command_is_started_and_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(command: list[str], **options: object) -> None:
-        forked = ["spacenet", *command[3:]] if command[1] == "-m" else ["python", *command[1:]]
-        process = start(forked, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        process.communicate()
-        assert process.returncode == 0
-
     monkeypatch.setattr(subprocess, "run", run)
     console = Console(file=io.StringIO(), width=120)
     seconds = measure(Options(repeats=1, stream="split-digits"), console)["seconds"]

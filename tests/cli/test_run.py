@@ -195,7 +195,8 @@ def test_killed_and_interrupted_for_real_it_goes_on(npz: Path, tmp_path: Path) -
     assert outcome(out) == outcome(tmp_path / "whole")
 
 
-def test_tensorboard_gets_every_seed(tmp_path: Path) -> None:
+def test_tensorboard_gets_every_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacenet.report.tensorboard.run_plots", lambda run: [])  # tests/report/test_tensorboard.py
     folder = tmp_path / "runs"
     arguments = ["run", str(clouds_file(tmp_path)), "--epochs", "1", "--quiet", "--no-report", "--tensorboard"]
     assert main([*arguments, "--seeds", "2", "--hidden", "30", "--out", str(folder)]) == 0

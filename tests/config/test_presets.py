@@ -24,7 +24,7 @@ from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
 from spacenet.registry import METHODS, STREAMS
 from spacenet.space.blueprint import CPU
 
-needs_data = pytest.mark.skipif("SPACENET_DATA" not in os.environ, reason="SPACENET_DATA names no folder with MNIST")
+needs_data = pytest.mark.skipif(not os.environ.get("SPACENET_DATA"), reason="SPACENET_DATA names no folder with MNIST")
 ALL_PRESETS = [(stream, name) for stream, presets in PRESETS.items() for name in presets]
 IMAGES = {"split-digits": (8, 8), "split-mnist": (28, 28), "split-fashion-mnist": (28, 28), CUSTOM: (20,)}
 COLOR = (3, 32, 32)

@@ -1,6 +1,7 @@
 """Pages of made-up runs."""
 
-from pathlib import Path
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.report.page.build import comparison_page, run_page
 from spacenet.report.page.evaluation import evaluation_page
 from spacenet.report.page.page import Page
+from spacenet.report.plots.plot import Plot
 from tests.report.made_up import comparison_data, complete_run, density_run, evaluation, metrics
 
 HOSTILE = (
@@ -23,7 +25,7 @@ HOSTILE = (
 METHODS = ("naive", "er", "packnet", "spacenet", "joint")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def comparison() -> ComparisonData:
     found = []
     for number, method in enumerate(METHODS):
@@ -36,9 +38,10 @@ def comparison() -> ComparisonData:
     return comparison_data(*found, failures=(Failure("ewc", 5, "diverged"),))
 
 
-@pytest.fixture
-def pages(tmp_path: Path, comparison: ComparisonData) -> dict[str, Page]:
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory, comparison: ComparisonData) -> dict[str, Page]:
     """A page of each kind."""
+    tmp_path = tmp_path_factory.mktemp("pages")
     hostile = complete_run(tmp_path / "<i>run", stopped="<b>full")
     for task, labels in zip(hostile.metrics["tasks"], (HOSTILE[:2], HOSTILE[2:4], HOSTILE[4:]), strict=True):
         task["labels"] = list(labels)
@@ -50,3 +53,15 @@ def pages(tmp_path: Path, comparison: ComparisonData) -> dict[str, Page]:
         "comparison": comparison_page(comparison),
         "evaluation": evaluation_page(evaluation(), "model.safetensors", "<i>data"),
     }
+
+
+@pytest.fixture(scope="session")
+def html(pages: dict[str, Page]) -> Callable[[str], str]:
+    """The text of a page of each kind, drawn once."""
+    return cache(lambda name: pages[name].to_html())
+
+
+@pytest.fixture
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what a page says besides its plots."""
+    monkeypatch.setattr(Plot, "inline_svg", lambda plot: f'<svg viewBox="0 0 9 9">{plot.name}</svg>')

@@ -69,6 +69,7 @@ def test_its_sections_and_their_data(tmp_path: Path) -> None:
     assert page.lead.startswith("6 classes in 3 tasks, learned in sequence with the network mlp.")
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_wide_tables_are_left_out() -> None:
     many = run_data(metrics([[50.0] * 20] * 20), [[1] * 40] * 40)
     page = run_page([many])
@@ -77,6 +78,7 @@ def test_wide_tables_are_left_out() -> None:
     assert "<summary>Data</summary>" in run_page([run_data()]).to_html()
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_several_seeds_are_shown_with_their_standard_deviation(tmp_path: Path) -> None:
     runs = [complete_run(tmp_path / f"seed-{seed}", seed=seed, acc=80.0 + seed) for seed in (3, 4)]
     page = run_page(runs, failures=[Failure("spacenet", 5, "out of memory")])
