@@ -32,6 +32,16 @@ def test_networks_have_the_size_of_their_papers(net: str, weights: int) -> None:
     assert [link.target for link in blueprint.classifiers] == ["output"]
 
 
+def test_widths_of_a_wide_residual_network_can_be_given() -> None:
+    blueprint = build_net(NetConfig("wrn-16-4", hidden=(8, 24, 40, 56)), (3, 32, 32))
+    assert [layer.size for layer in blueprint.layers if layer.group or layer.name == "stem"][:2] == [8, 24]
+    assert blueprint.hidden[-1].size == 56
+    same = build_net(NetConfig("wrn-16-4", hidden=(16, 64, 128, 256)), (3, 32, 32))
+    assert same.layers == build_net(NetConfig("wrn-16-4"), (3, 32, 32)).layers
+    with pytest.raises(SettingsError, match="has 4 widths"):
+        build_net(NetConfig("wrn-16-4", hidden=(8, 24)), (3, 32, 32))
+
+
 def test_images_without_channels_have_one() -> None:
     assert build_net(NetConfig("small-cnn"), (28, 28)).input.size == 1
     assert build_net(NetConfig("small-cnn", hidden=(4, 6, 10)), (1, 8, 8)).layers[2].size == 6
@@ -43,7 +53,7 @@ def test_images_without_channels_have_one() -> None:
         (NetConfig("small_cnn"), (3, 8, 8), "net", "unknown net 'small_cnn', did you mean 'small-cnn'?"),
         (NetConfig("wrn-x"), (3, 8, 8), "net", "wrn-DEPTH-WIDTH"),
         (NetConfig("resnet-18", hidden=(3,)), (3, 8, 8), "hidden", "resnet-18 does not take widths of hidden layers"),
-        (NetConfig("wrn-10-2", hidden=(3,)), (3, 8, 8), "hidden", "wrn-10-2 does not take widths"),
+        (NetConfig("wrn-10-2", hidden=(3,)), (3, 8, 8), "hidden", "has 4 widths (stem and groups), not 1"),
         (NetConfig("small-cnn"), (784,), "net", "small-cnn takes images, samples have shape (784,)"),
         (NetConfig("wrn-10-2"), (784,), "net", "wrn-10-2 takes images, samples have shape (784,)"),
         (NetConfig("wrn-27-10"), (3, 32, 32), "net", "6 n + 4 layers"),

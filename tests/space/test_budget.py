@@ -7,7 +7,7 @@ from spacenet.nets.mlp import build_mlp
 from spacenet.nets.residual import build_wide_resnet
 from spacenet.nets.small_cnn import build_small_cnn
 from spacenet.space.allocation import allocate, check, select, tasks_left
-from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
+from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget, dense_budget
 from spacenet.space.ledger import Connections, Ledger
 
 WRN = build_wide_resnet((3, 32, 32))
@@ -130,3 +130,25 @@ def test_the_expected_tasks_fit_by_default(tasks: int, inputs: int) -> None:
     ledger = Ledger(build_mlp((inputs,), (60, 60)))
     default = default_budget(ledger.blueprint, tasks)
     assert tasks_left(ledger, lambda trial: default.resolve(trial, 2), 2, rng(), unused_first=True) >= tasks
+
+
+def weights_of(ledger: Ledger, budget: ResolvedBudget) -> int:
+    hidden = [link for link in ledger.blueprint.links if link not in ledger.blueprint.classifiers]
+    return sum(budget.connections[link.name] * torch.Size(link.kernel).numel() for link in hidden)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 5, 20])
+@pytest.mark.parametrize("limit", [None, 10**6, 10**7])
+def test_dense_parts_fill_the_network_or_stay_within_the_limit(tasks: int, limit: int | None) -> None:
+    ledger = Ledger(WRN)
+    budget = dense_budget(WRN, tasks, limit).resolve(ledger, 4)
+    assert budget.selected == budget.reserved
+    for link in WRN.links:
+        sources, targets = (budget.selected.get(end, ledger.size(end)) for end in (link.source, link.target))
+        assert budget.connections[link.name] == sources * (4 if link in WRN.classifiers else targets)
+    fit = [ledger.size(name) // count for name, count in budget.selected.items() if count > 1]
+    assert min(fit, default=tasks) >= tasks
+    if limit is None:
+        assert max(fit) <= tasks + 1
+    else:
+        assert weights_of(ledger, budget) * tasks <= limit or set(budget.selected.values()) == {1}

@@ -26,6 +26,17 @@ def test_units_that_reach_no_output_are_gone(case: Case) -> None:
             assert packed.params[link.name].shape == (len(packed.units[link.target]), len(packed.units[link.source]))
 
 
+@given(cases)
+def test_some_outputs_alone_are_computed_alike_with_fewer_units(case: Case) -> None:
+    ledger = learned(case)
+    x, output = torch.randn(16, case.inputs, generator=case.rng(5)), ledger.blueprint.output.name
+    whole = pack(ledger)
+    for first in range(ledger.size(output)):
+        part = pack(ledger, ends={output: torch.tensor([first])})
+        torch.testing.assert_close(part(x), whole(x)[:, [first]], atol=1e-5, rtol=1e-4)
+        assert all(len(part.units[name]) <= len(units) for name, units in whole.units.items())
+
+
 def test_a_very_sparse_pack_computes_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = learned(Case())
     x = torch.randn(5, Case().inputs, generator=Generator().manual_seed(0))

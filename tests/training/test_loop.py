@@ -192,6 +192,19 @@ def test_a_checkpoint_of_another_optimizer_is_a_run_error() -> None:
         )
 
 
+def test_a_one_cycle_rate_rises_and_then_falls() -> None:
+    training = TrainingConfig(learning_rate=0.5, schedule="one-cycle")
+    rates = [training.rate(epoch, 20) for epoch in range(20)]
+    top = rates.index(max(rates))
+    assert 0 < rates[0] < 0.2
+    assert top in (3, 4)
+    assert max(rates) == pytest.approx(0.5, rel=0.02)
+    assert rates[: top + 1] == sorted(rates[: top + 1])
+    assert rates[top:] == sorted(rates[top:], reverse=True)
+    assert 0 < rates[-1] < 0.01
+    assert TrainingConfig(learning_rate=0.5, schedule="one-cycle").rate(0, 1) > 0.1
+
+
 def test_a_task_that_is_not_learned_is_warned_of() -> None:
     y = torch.tensor([4] * 6 + [5] * 4)
     assert warn_of_chance(1, 61.0, y) is not None

@@ -37,7 +37,8 @@ class NetConfig(Settings):
     """Architecture: mlp, small-cnn, resnet-18, wrn-DEPTH-WIDTH (e.g. wrn-28-10), a registered one, or auto: small-cnn
     for images with channels, otherwise mlp."""
     hidden: tuple[Annotated[int, Ge(1), Le(WIDE)], ...] = ()
-    """Units of each hidden layer (mlp, small-cnn); default 400 400, or 32 32 64 64 512."""
+    """Units of each hidden layer (mlp, small-cnn; of a wrn the stem and the three groups); default 400 400, or 32 32 64
+    64 512, or as its name says."""
     init: Literal["module", "glorot"] = "module"
     """Initial weights of new connections, where the network is a module of your own: distributed as the module's are,
     or Glorot-uniform as in the paper. The networks of this package are always Glorot-uniform."""
