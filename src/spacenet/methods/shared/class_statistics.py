@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
@@ -21,6 +21,7 @@ from spacenet.space.pack import Pack
 Representation = Literal["auto", "inputs", "edges", "features"]
 SEED = "summaries"
 """The purpose of the random numbers. Part of the seed: another word would change the results."""
+COMPONENTS = 2
 SHRINKAGE, TABLE_SHRINKAGE, MAX_COLUMNS = 0.7, 0.1, 300
 """The default, that of tables, and how many columns these may have: `python -m benchmarks.own_data` shows why."""
 LAYERS, GRID = 2, 2
@@ -31,8 +32,9 @@ LAYERS, GRID = 2, 2
 class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
-    components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] = 2
-    """Gaussians per class."""
+    components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] | None = None
+    """Gaussians per class. Default: 2; where statistics are computed on the columns of a table 1 or 2, whichever gives
+    held-out samples of the class the larger likelihood."""
     directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
     shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.02, 0.95)] | None = None
@@ -41,18 +43,25 @@ class ClassStatisticsSettings(MethodSettings):
 
     def build_densities(self, *, whiten: bool) -> Densities:
         """Class densities with these settings, still empty."""
-        return Densities(self.components, self.directions, self.shrinkage or SHRINKAGE, whiten=whiten)
+        components, shrinkage = self.components or COMPONENTS, self.shrinkage or SHRINKAGE
+        return Densities(components, self.directions, shrinkage, whiten=whiten)
 
-    def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> None:
-        """Make densities suit this representation of samples of this shape."""
-        table = is_table(shape, kind)
-        densities.shrinkage = self.shrinkage or (TABLE_SHRINKAGE if table else SHRINKAGE)
-        densities.dtype = torch.float64 if table else torch.float32
+    def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> Densities:
+        """The densities as they suit this representation of samples of this shape."""
+        narrow, choose = is_narrow(shape, kind), self.components is None and is_table(shape, kind)
+        shrinkage = self.shrinkage or (TABLE_SHRINKAGE if narrow else SHRINKAGE)
+        dtype = torch.float64 if narrow else torch.float32
+        return replace(densities, shrinkage=shrinkage, dtype=dtype, choose_components=choose)
 
 
 def is_table(shape: tuple[int, ...], kind: Representation) -> bool:
+    """Whether statistics are computed on the columns of a table."""
+    return len(shape) == 1 and kind == "inputs"
+
+
+def is_narrow(shape: tuple[int, ...], kind: Representation) -> bool:
     """Whether statistics are computed on the columns of a table, and these are not too many."""
-    return len(shape) == 1 and kind == "inputs" and shape[0] <= MAX_COLUMNS
+    return is_table(shape, kind) and shape[0] <= MAX_COLUMNS
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
