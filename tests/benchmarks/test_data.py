@@ -1,10 +1,11 @@
 """The benchmark of reading: that it generates all data, reads it, and tells time and memory."""
 
 import io
+from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.data import Options, measure
+from benchmarks.data import WIDE, Options, learn, measure, write_arrays
 
 
 def test_everything_is_read_and_printed() -> None:
@@ -15,3 +16,9 @@ def test_everything_is_read_and_printed() -> None:
     assert all(each["seconds"] > 0 for each in figures)
     assert isinstance(console.file, io.StringIO)
     assert "CSV, 200 rows × 20" in console.file.getvalue()
+
+
+def test_a_table_is_learned_as_one_task(tmp_path: Path) -> None:
+    found = learn(write_arrays(tmp_path, 300))
+    assert found["samples"] == 300 * WIDE * 4
+    assert found["seconds"] > 0

@@ -10,6 +10,7 @@ import torch
 import spacenet
 from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
+from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import DensitySettings, SpaceNetDensity
@@ -166,3 +167,13 @@ def test_with_a_given_weight_nothing_is_held_out() -> None:
     assert len(fixed.training_data(small_stream()[0])) == len(small_stream()[0].train)
     learn(fixed, small_stream())
     assert "weights" not in fixed.state()
+
+
+def test_statistics_of_very_large_tasks_come_from_some_of_their_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = hidden_difference()
+    monkeypatch.setattr(class_statistics, "MAX_BYTES", 1000)
+    model = spacenet.SpaceNetClassifier(**SPHERES).fit(x, y)
+    rows = class_statistics.described_rows(Samples(torch.zeros(400, 2), torch.from_numpy(y)), range(2))
+    assert isinstance(rows, torch.Tensor)
+    assert torch.from_numpy(y)[rows].bincount().tolist() == [50, 50]
+    assert (model.predict(x) == y).mean() > 0.5

@@ -15,6 +15,7 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
+from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
 from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
@@ -94,7 +95,10 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def training_data(self, task: Task) -> Samples:
         data, held = super().training_data(task), self._hold_out(task)
-        return data if held is None else replace(data, x=data.x[~held], y=data.y[~held])
+        if held is None:
+            return data
+        rows = torch.nonzero(~held)[:, 0]
+        return replace(data, x=select_rows(data.x, rows), y=data.y[rows])
 
     def _hold_out(self, task: Task) -> Tensor | None:
         """Which of the task's samples the network does not learn from, because its weight is chosen on them."""
@@ -106,30 +110,34 @@ class SpaceNetDensity(AdaptiveMethod):
         super().end_task(task)
         if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
-        h = map_batches(self.represent, task.train.x, self.device)
+        rows = class_statistics.described_rows(task.train, task.classes)
+        x, y = task.train.x[rows], task.train.y[rows].cpu()
+        h = map_batches(self.represent, x, self.device)
         if self.chooses_weight or len(self.weights):
-            before = self.weights if len(self.weights) else torch.full((task.index,), self._fixed_weight)
-            self.weights = torch.cat([before, torch.tensor([self._choose_weight(task, h)])])
-        self._add_classes(self.densities, task, h, task.train.y.cpu())
+            before = self.weights if len(self.weights) else torch.full((task.index,), NETWORK_WEIGHT)
+            held = self._hold_out(task)
+            weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
+            self.weights = torch.cat([before, torch.tensor([weight])])
+        self._add_classes(self.densities, task, h, y)
 
     def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
         densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
 
-    def _choose_weight(self, task: Task, h: Tensor) -> float:
-        """The network's weight in a task that it has just learned; `h` is the representation of the task's samples."""
-        held, y = self._hold_out(task), task.train.y.cpu()
-        if held is None:
-            return 0.0 if self.chooses_weight else self._fixed_weight
+    def _choose_weight(self, task: Task, x: Tensor, h: Tensor, y: Tensor, held: Tensor) -> float:
+        """The network's weight in a task that it has just learned, given samples, their representation and classes."""
         densities = replace(self.densities, classes=None)
         self._add_classes(densities, task, h[~held], y[~held])
         fit = scores(densities.compute_params(), h[held]) * self.sharpness
         own = slice(task.classes.start, task.classes.stop)
-        network = map_batches(self.pack, task.train.x[held], self.device)[:, own]
+        network = map_batches(self.pack, x[held], self.device)[:, own]
         return choose_weight(fit, network, y[held] - own.start)
 
     @property
     def _fixed_weight(self) -> float:
-        return NETWORK_WEIGHT if self.settings.network_weight is None else self.settings.network_weight
+        """The network's weight where it is not chosen on held-out samples."""
+        if self.settings.network_weight is not None:
+            return self.settings.network_weight
+        return 0.0 if self.chooses_weight else NETWORK_WEIGHT
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that class statistics are computed on, (n, d)."""

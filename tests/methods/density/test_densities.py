@@ -72,9 +72,8 @@ def test_the_number_of_gaussians_follows_from_held_out_samples() -> None:
     pair[:100] += 6
     few = torch.randn(5, 4, generator=rng)
     h, y = torch.cat([cloud, pair, few]), torch.tensor([0] * 200 + [1] * 200 + [2] * 5)
-    densities = Densities(2, 3, 0.01, whiten=False, choose_components=True)
+    densities = Densities(2, 4, 0.01, whiten=False, choose_components=True)
     densities.add(h, y, range(3), generator(0, "summaries", 0))
     assert densities.classes is not None
     assert densities.classes.weight.isfinite().sum(1).tolist() == [1, 2, 1]
     densities.check(densities.tensors(), 3, 4)
-    assert (scores(densities.compute_params(), h).argmax(1) == y)[:400].float().mean() > 0.9

@@ -1,5 +1,6 @@
 """Methods that keep statistics of each class: their settings, and the representations that they are computed on."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, Uniform, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
 from spacenet.space.blueprint import Blueprint, Params
@@ -24,6 +25,8 @@ SEED = "summaries"
 COMPONENTS = 2
 SHRINKAGE, TABLE_SHRINKAGE, MAX_COLUMNS = 0.7, 0.1, 300
 """The default, that of tables, and how many columns these may have: `python -m benchmarks.own_data` shows why."""
+MAX_BYTES = 1024**3
+"""Of a task's samples that statistics are computed of."""
 LAYERS, GRID = 2, 2
 """Features are the inputs of this many last links; feature maps are averaged over a grid of GRID × GRID cells."""
 
@@ -52,6 +55,14 @@ class ClassStatisticsSettings(MethodSettings):
         shrinkage = self.shrinkage or (TABLE_SHRINKAGE if narrow else SHRINKAGE)
         dtype = torch.float64 if narrow else torch.float32
         return replace(densities, shrinkage=shrinkage, dtype=dtype, choose_components=choose)
+
+
+def described_rows(samples: Samples, classes: range) -> Tensor | slice:
+    """Which of a task's samples statistics are computed of: all, or of very large data some of each class."""
+    step = math.ceil(samples.x.nbytes / MAX_BYTES)
+    if step < 2:
+        return slice(None)
+    return torch.cat([torch.nonzero(samples.y == number)[::step, 0] for number in classes])
 
 
 def is_table(shape: tuple[int, ...], kind: Representation) -> bool:
@@ -143,7 +154,8 @@ class UntrainedMethod(Method):
         return self.predict(batch.x)
 
     def end_task(self, task: Task) -> None:
-        self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
+        rows = described_rows(task.train, task.classes)
+        self.add_classes(map_batches(self.represent, task.train.x[rows], self.device), task.train.y[rows].cpu(), task)
         super().end_task(task)
 
     @cached_property
