@@ -3,6 +3,7 @@
 A folder of images and tables of random numbers are generated; each is read in a fresh process, once into memory and
 once into a file that is mapped into memory (SPACENET_MEMORY_LIMIT=0), and its tasks are gone through one by one.
 "Private" is the part of the peak that no file backs: pages of a mapped file are given up when memory is short.
+With `--learn-rows`, a table of that many rows is also learned as a single task, likewise (`spacenet fit`).
 """
 
 import json
@@ -20,12 +21,15 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+import spacenet
 from benchmarks.command import load, measured, read_options
+from spacenet.config.stream import DataConfig
 from spacenet.data.memory import LIMIT_VARIABLE
+from spacenet.data.sources import read_labeled
 from spacenet.data.stream import Stream
 from spacenet.report.tables import Table
 
-CLASSES, COLUMNS, SIZE = 10, 20, 64
+CLASSES, COLUMNS, SIZE, WIDE = 10, 20, 64, 500
 MIB = 1024**2
 PAUSE = 0.02
 STATUS = Path("/proc/self/status")
@@ -39,6 +43,8 @@ class Options:
     """Images of 64 × 64 pixels, as JPEG files in ten folders."""
     rows: int = 1_000_000
     """Rows of the tables, with 20 columns and a label."""
+    learn_rows: int = 0
+    """Rows of a table of 500 columns that is learned as one task, in one epoch; 0: none."""
     json: Path | None = None
     """Write the raw figures to this file."""
 
@@ -55,19 +61,40 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
         }
         for name, path in sources.items():
             for where, limit in (("memory", "1024"), ("mapped file", "0")):
-                environment = {**os.environ, LIMIT_VARIABLE: limit, "SPACENET_CACHE": str(folder / "cache")}
-                command = [sys.executable, "-m", "benchmarks.data", "--read", str(path)]
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-                figures.append({"data": name, "into": where, **json.loads(done.stdout)})
+                figures.append({"data": name, "into": where, **_in_process("--read", path, limit)})
+        learned = []
+        if options.learn_rows:
+            path = write_arrays(folder, options.learn_rows)
+            for where, limit in (("memory", "1000000"), ("mapped file", "0")):
+                learned.append({"into": where, **_in_process("--learn", path, limit)})
     rows = [
         [each["data"], each["into"], f"{each['seconds']:.1f} s", *(f"{each[k] / MIB:,.0f} MiB" for k in MEMORY)]
         for each in figures
     ]
     heading = ["data", "into", "reading", "samples", "before", "peak", "private", "peak with tasks"]
     console.print(Table("Reading data", heading, rows, "llrrrrrr"))
-    return {"load": load(), "reading": figures}
+    if learned:
+        shape = f"{options.learn_rows:,} rows × {WIDE}"
+        rows = [
+            [shape, each["into"], f"{each['seconds']:.1f} s", *(f"{each[k] / MIB:,.0f} MiB" for k in LEARNING)]
+            for each in learned
+        ]
+        console.print(
+            Table("Learning one task", ["data", "from", "whole", "samples", "before", "private"], rows, "llrrrr")
+        )
+    return {"load": load(), "reading": figures, "learning": learned}
 
 
+def _in_process(action: str, path: Path, limit: str) -> dict[str, Any]:
+    """What this module does with data in a fresh process, with this memory limit in MiB."""
+    environment = {**os.environ, LIMIT_VARIABLE: limit, "SPACENET_CACHE": str(path.parent / "cache")}
+    command = [sys.executable, "-m", "benchmarks.data", action, str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+LEARNING = ("samples", "before", "private")
 MEMORY = ("samples", "before", "peak", "private", "peak_with_tasks")
 
 
@@ -84,6 +111,28 @@ def read(path: Path) -> dict[str, Any]:
     data = stream.dataset
     samples = data.x_train.dtype.itemsize * (data.x_train.size + data.x_test.size)
     return dict(zip(("seconds", *MEMORY), (seconds, samples, before, peak, private, _peak()), strict=True))
+
+
+def learn(path: Path) -> dict[str, Any]:
+    """Read an array and learn it as one task, in this process."""
+    before, watch, began = _peak(), _Watch(), time.perf_counter()
+    classifier = spacenet.SpaceNetClassifier(epochs=1, batch_size=512)
+    data = read_labeled([path], DataConfig(label=str(path.with_name("y.npy"))))
+    classifier.fit(data.x, data.y)
+    seconds = time.perf_counter() - began
+    return dict(zip(("seconds", *LEARNING), (seconds, data.x.nbytes, before, watch.stop()), strict=True))
+
+
+def write_arrays(folder: Path, rows: int) -> Path:
+    """A table of 32-bit numbers as an array, and two classes of it as another."""
+    rng, labels = np.random.default_rng(0), np.arange(rows) % 2
+    x = np.lib.format.open_memmap(folder / "x.npy", "w+", np.float32, (rows, WIDE))
+    for first in range(0, rows, 10_000):
+        own = labels[first : first + 10_000]
+        x[first : first + 10_000] = rng.normal(size=(len(own), WIDE)) + 0.1 * own[:, None]
+    x.flush()
+    np.save(folder / "y.npy", labels)
+    return folder / "x.npy"
 
 
 def write_images(folder: Path, count: int) -> Path:
@@ -154,8 +203,8 @@ class _Watch:
 
 def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["--read"]:
-        print(json.dumps(read(Path(given[1]))))
+    if given[:1] in (["--read"], ["--learn"]):
+        print(json.dumps({"--read": read, "--learn": learn}[given[0]](Path(given[1]))))
         return 0
     return measured("benchmarks.data", read_options(Options, "data", arguments), measure)
 

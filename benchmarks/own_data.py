@@ -1,13 +1,13 @@
 """Which method suits data of one's own: `python -m benchmarks.own_data [--sets NAME …] [--json FILE]`.
 
-Data sets that come with scikit-learn and sktime, raw and unscaled, and two synthetic tables, each learned one and two
-classes at a time, with the default settings, in three folds. Beside it what scikit-learn's classifiers reach that see
-all classes at once (features standardized; QDA with a little regularization).
+The data sets of `own_data_sets.py`, raw and unscaled, each learned one and two classes at a time, with the default
+settings, in three folds. Beside it what scikit-learn's classifiers reach that see all classes at once (features
+standardized; QDA with a little regularization).
 """
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
@@ -25,6 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 import spacenet
 from benchmarks.command import measured, read_options
+from benchmarks.own_data_sets import HELD_OUT, SETS, TUNED
 from spacenet.report.tables import Table
 
 Array = np.ndarray[Any, Any]
@@ -38,54 +38,6 @@ JOINT: dict[str, Any] = {
 FOLDS = 3
 NEAR = 2.0
 """Points that count as level with a classifier that sees everything."""
-
-
-def _digit_images() -> tuple[Array, Array]:
-    data = load_digits()
-    return data.images, data.target
-
-
-def _letters() -> tuple[Array, Array]:
-    """As many classes and features as the letters of UCI, with scales from thousandths to thousands."""
-    options: dict[str, Any] = {"n_informative": 12, "n_redundant": 2, "n_clusters_per_class": 1, "class_sep": 2.0}
-    x, y = make_classification(6000, 16, n_classes=26, random_state=0, **options)
-    return (x + 5) * np.logspace(-3, 3, 16), y
-
-
-def _clusters() -> tuple[Array, Array]:
-    """Four classes of two clusters each."""
-    x, y = make_classification(2000, 10, n_informative=6, n_classes=4, class_sep=1.5, random_state=1)
-    return x * np.logspace(-2, 2, 10), y
-
-
-def _series(name: str) -> tuple[Array, Array]:
-    """Series of sktime as rows, with zeros after the end of shorter ones."""
-    import sktime.datasets
-
-    series, y = getattr(sktime.datasets, f"load_{name}")(return_X_y=True, return_type="nested_univ")
-    length = max(len(cell) for column in series.columns for cell in series[column])
-    x = np.zeros((len(series), series.shape[1], length))
-    for row, cells in enumerate(series.to_numpy()):
-        for channel, values in enumerate(cells):
-            x[row, channel, : len(values)] = values
-    return x.reshape(len(x), -1), np.asarray(y).astype(str)
-
-
-SETS: dict[str, Callable[[], tuple[Array, Array]]] = {
-    "iris": lambda: load_iris(return_X_y=True),
-    "wine": lambda: load_wine(return_X_y=True),
-    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
-    "digits, as a table": lambda: load_digits(return_X_y=True),
-    "digits, as images": _digit_images,
-    "synthetic letters": _letters,
-    "synthetic clusters": _clusters,
-    "GunPoint": lambda: _series("gunpoint"),
-    "ItalyPowerDemand": lambda: _series("italy_power_demand"),
-    "ArrowHead": lambda: _series("arrow_head"),
-    "OSULeaf": lambda: _series("osuleaf"),
-    "BasicMotions": lambda: _series("basic_motions"),
-    "JapaneseVowels": lambda: _series("japanese_vowels"),
-}
 
 
 @dataclass(frozen=True)
@@ -106,10 +58,13 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
         joint = {title: _joint(model, x, y) for title, model in JOINT.items()}
         for classes in (1, 2):
             found = {method: _learn(method, x, y, classes) for method in METHODS}
-            row = {"data": name, "classes_per_task": classes, "joint": joint, **found}
+            row = {"data": name, "held_out": name in HELD_OUT, "classes_per_task": classes, "joint": joint, **found}
             rows.append(row)
             console.print(" ".join(_cells(row)), highlight=False)
-    console.print(_table(rows))
+    for title, group in (("sets that defaults were chosen on", TUNED), ("sets held out", HELD_OUT)):
+        if own := [row for row in rows if row["data"] in group]:
+            console.print(_table(f"Accuracy in %, after the last task: {title}", own))
+            console.print(_summary(own), highlight=False)
     return {"date": date.today().isoformat(), "folds": FOLDS, "seed": 0, "rows": rows}
 
 
@@ -154,9 +109,22 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [row["data"], str(row["classes_per_task"]), *texts, f"{own[-1] - _best(row):+.1f}"]
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Table:
+def _table(title: str, rows: Sequence[dict[str, Any]]) -> Table:
     heading = ["data", "classes per task", *METHODS, *JOINT, "default – best of LR and QDA"]
-    return Table("Accuracy in %, after the last task", heading, [_cells(row) for row in rows], "lr" + "r" * 7)
+    return Table(title, heading, [_cells(row) for row in rows], "lr" + "r" * 7)
+
+
+def _summary(rows: Sequence[dict[str, Any]]) -> str:
+    """In how many rows the default method falls behind, and how far at most."""
+    default = METHODS[-1]
+    alone = [row[default] - max(row[method] for method in METHODS[:-1]) for row in rows]
+    joint = [row[default] - _best(row) for row in rows]
+    below, far = (sum(each < -by for each in found) for found, by in ((alone, 1e-9), (joint, NEAR)))
+    return (
+        f"{default} is below the better of {' and '.join(METHODS[:-1])} in {below} of {len(rows)} rows "
+        f"(worst {min(alone):+.2f}), and more than {NEAR:g} points below the better of logistic regression and QDA in "
+        f"{far} (worst {min(joint):+.2f})"
+    )
 
 
 if __name__ == "__main__":

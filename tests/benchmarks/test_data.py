@@ -2,11 +2,12 @@
 
 import io
 import subprocess
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from benchmarks.data import Options, measure
+from benchmarks.data import WIDE, Options, learn, measure, write_arrays
 from tests.warm import run
 
 
@@ -19,3 +20,9 @@ def test_everything_is_read_and_printed(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(each["seconds"] > 0 for each in figures)
     assert isinstance(console.file, io.StringIO)
     assert "CSV, 200 rows × 20" in console.file.getvalue()
+
+
+def test_a_table_is_learned_as_one_task(tmp_path: Path) -> None:
+    found = learn(write_arrays(tmp_path, 300))
+    assert found["samples"] == 300 * WIDE * 4
+    assert found["seconds"] > 0

@@ -1,12 +1,16 @@
 """SpaceNet with class statistics: what it guarantees beyond SpaceNet."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+import spacenet
 from spacenet.data.stream import Samples
 from spacenet.errors import SettingsError
+from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.methods.spacenet_density import DensitySettings, SpaceNetDensity
@@ -124,3 +128,52 @@ def test_a_class_with_a_single_sample_is_no_trouble() -> None:
         few = Samples(torch.cat([train.x[train.y == 2][:1], few.x[1:]]), torch.cat([few.y[:1] - 1, few.y[1:]]))
     method.densities.add(few.x, few.y, stream[1].classes, generator(0, SEED, 1))  # type: ignore[attr-defined]
     assert len(method.densities) == 4  # type: ignore[attr-defined]
+
+
+def hidden_difference(first: int = 0) -> tuple[Any, Any]:
+    """Two classes that only the difference of two columns tells apart. Spherical Gaussians do not see it."""
+    rng = np.random.default_rng(first)
+    y = np.arange(400) % 2
+    x = 1.5 * rng.normal(size=(400, 1)) + 0.1 * rng.normal(size=(400, 2))
+    x[:, 0] += y
+    return x, y + first
+
+
+SPHERES: dict[str, Any] = {"components": 1, "shrinkage": 1.0, "epochs": 40, "learning_rate": 0.2, "random_state": 0}
+
+
+def test_the_weight_of_the_network_is_chosen_in_each_task(tmp_path: Path) -> None:
+    x, y = hidden_difference()
+    rng = np.random.default_rng(1)
+    apart = rng.normal(size=(400, 2)) + 20 * (1 + np.arange(400) % 2)[:, None]  # densities know all about these
+    model = spacenet.SpaceNetClassifier(**SPHERES).partial_fit(x, y).partial_fit(apart, 2 + np.arange(400) % 2)
+    method: Any = model.model_.method
+    assert method.weights[0] > 0
+    assert method.weights[1] == 0
+    assert (model.predict(x) == y).mean() > 0.9
+    without = spacenet.SpaceNetClassifier(**SPHERES, network_weight=0.0).fit(x, y)
+    assert (without.predict(x) == y).mean() < 0.7
+    model.save(tmp_path / "model")
+    same, rows = spacenet.load(tmp_path / "model"), np.concatenate([x, apart])
+    np.testing.assert_array_equal(same.predict_proba(rows), model.predict_proba(rows))
+    for wrong in (method.weights[:1], method.weights - 1, method.weights * 1e9, method.weights.double()):
+        with pytest.raises(ValueError, match="weights"):
+            method.check_extra(method.extra_state() | {"weights": wrong}, (2,))
+
+
+def test_with_a_given_weight_nothing_is_held_out() -> None:
+    fixed = make(SpaceNetDensity, MLP | {"network_weight": 0.25})
+    fixed.check(small_stream())
+    assert len(fixed.training_data(small_stream()[0])) == len(small_stream()[0].train)
+    learn(fixed, small_stream())
+    assert "weights" not in fixed.state()
+
+
+def test_statistics_of_very_large_tasks_come_from_some_of_their_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = hidden_difference()
+    monkeypatch.setattr(class_statistics, "MAX_BYTES", 1000)
+    model = spacenet.SpaceNetClassifier(**SPHERES).fit(x, y)
+    rows = class_statistics.described_rows(Samples(torch.zeros(400, 2), torch.from_numpy(y)), range(2))
+    assert isinstance(rows, torch.Tensor)
+    assert torch.from_numpy(y)[rows].bincount().tolist() == [50, 50]
+    assert (model.predict(x) == y).mean() > 0.5

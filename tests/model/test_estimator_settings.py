@@ -75,8 +75,9 @@ def fitted() -> SpaceNetClassifier:
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_setting_that_may_change_takes_effect_with_the_next_task(name: str, fitted: SpaceNetClassifier) -> None:
     task = blobs([2, 3])
-    unchanged = copy.deepcopy(fitted).partial_fit(*task)
-    changed = copy.deepcopy(fitted).set_params(**{name: CHANGES[name]}).partial_fit(*task)
+    weight = {"network_weight": 0.25}  # so that what is changed in the network shows in the probabilities
+    unchanged = copy.deepcopy(fitted).set_params(**weight).partial_fit(*task)
+    changed = copy.deepcopy(fitted).set_params(**(weight | {name: CHANGES[name]})).partial_fit(*task)
     assert changed.model_.config.flat()[name] == CHANGES[name]
     x = blobs([0, 1, 2, 3])[0]
     same_units = all(

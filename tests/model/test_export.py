@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from spacenet.errors import SettingsError, SpacenetError
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
+from spacenet.space.pack import Pack
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 from tests.warm import start
 
@@ -157,6 +159,24 @@ def test_what_rounding_does_to_large_scores_is_no_mistake(tmp_path: Path, monkey
             else:
                 with pytest.raises(SpacenetError, match=r"differ by up to 0\.0003 \(at most 0\.0001 is rounding\)"):
                     files.export_model(learned, tmp_path / "model", "torch")
+
+
+def test_what_rounding_does_to_a_model_that_enlarges_it_is_no_mistake(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores may be small and depend on the last bits of inputs all the same, as densities of features can."""
+    learned, opened = model(), files.FORMATS["torch"].load
+    vars(learned.method)["predictor"] = Pack(lambda _, x: torch.sin(1e4 * x[:, :4]), {})
+
+    def load(path: Path, wrong: float) -> Any:
+        return lambda x: learned.predict_proba(x * np.float32(1 + 1e-7)) + wrong, opened(path)[1]
+
+    monkeypatch.setattr(files.FORMATS["torch"], "load", partial(load, wrong=0.0))
+    difference = files.export_model(learned, tmp_path / "model", "torch").max_difference
+    assert files.MAX_DIFFERENCE < difference < 0.005
+    monkeypatch.setattr(files.FORMATS["torch"], "load", partial(load, wrong=0.05))
+    with pytest.raises(SpacenetError, match="computes something else"):
+        files.export_model(learned, tmp_path / "model", "torch")
 
 
 @BOTH

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from spacenet.data.fetch import CACHE_VARIABLE, cache_root
-from spacenet.data.preprocessing import Array
+from spacenet.data.preprocessing import Array, Normalization
 from spacenet.errors import DataError, SettingsError
 from spacenet.utils.files import make_folder, remove_leftovers, report_os_errors, temporary_path
 
@@ -19,6 +21,10 @@ LIMIT_VARIABLE = "SPACENET_MEMORY_LIMIT"
 DEFAULT_LIMIT = 1024
 """MiB of samples that are kept in memory; more go to a file."""
 NAME = "samples"
+BLOCK_BYTES = 16 * 1024**2
+"""Of samples that are copied at a time."""
+FIT_BYTES = 256 * 1024**2
+"""Of raw samples that a normalization is fitted to at most."""
 
 
 def memory_limit() -> int:
@@ -48,6 +54,38 @@ def allocate(shape: tuple[int, ...], dtype: "np.dtype[Any]", where: str) -> Arra
         mapped = np.memmap(path, dtype, "w+", shape=shape)
     weakref.finalize(mapped._mmap, _remove, path)  # type: ignore[attr-defined]
     return mapped
+
+
+def normalize(normalization: Normalization, x: Array) -> Tensor:
+    """Normalized samples; those beyond the memory limit go block by block into a file that is mapped into memory."""
+    if 4 * math.prod(x.shape) <= memory_limit():
+        return normalization(np.asarray(x))
+    found, step = allocate(x.shape, np.dtype(np.float32), "a task"), _rows_of(BLOCK_BYTES, x.shape)
+    for first in range(0, len(x), step):
+        found[first : first + step] = normalization(np.asarray(x[first : first + step])).numpy()
+    return torch.from_numpy(found)
+
+
+def select_rows(x: Tensor, rows: Tensor) -> Tensor:
+    """A copy of some rows; beyond the memory limit in a file that is mapped into memory."""
+    shape = (len(rows), *x.shape[1:])
+    if x.device.type != "cpu" or 4 * math.prod(shape) <= memory_limit():
+        return x[rows]
+    found = torch.from_numpy(allocate(shape, np.dtype(np.float32), "a task"))
+    for into, part in zip(*(each.split(_rows_of(BLOCK_BYTES, shape)) for each in (found, rows)), strict=True):
+        into.copy_(x[part])
+    return found
+
+
+def thin(x: Array) -> Array:
+    """The samples, or where they are very large evenly spaced ones, to fit a normalization to."""
+    size = math.prod(x.shape) * x.dtype.itemsize
+    return np.asarray(x[:: math.ceil(size / FIT_BYTES)] if size > FIT_BYTES else x)
+
+
+def _rows_of(size: int, shape: tuple[int, ...]) -> int:
+    """How many 32-bit samples of an array of this shape take this many bytes, at least 1."""
+    return max(1, size // max(1, 4 * math.prod(shape[1:])))
 
 
 def _remove(path: Path) -> None:

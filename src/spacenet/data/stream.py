@@ -13,6 +13,7 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, CUT, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
 from spacenet.data.kinds import source_name
+from spacenet.data.memory import normalize, take_rows, thin
 from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
 from spacenet.data.sources import data_settings, read_dataset
 from spacenet.data.stream_views import describe_stream, stream_to_html
@@ -397,7 +398,7 @@ class Stream(Sequence[Task]):
         numbers = dict(zip(task.labels, task.classes, strict=True))
         of_sorted = torch.tensor([numbers[label] for label in sorted_labels.tolist()], dtype=torch.long)
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
-        return Samples(self.normalization(x[rows]), classes)
+        return Samples(normalize(self.normalization, take_rows(x, rows)), classes)
 
     def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
         """The test sample at this position among those of a task: its row in the data set, and its raw values."""
@@ -413,8 +414,8 @@ class Stream(Sequence[Task]):
     @cached_property
     def normalization(self) -> Normalization:
         """What is done to the inputs of all tasks, fitted on the training data of the first one."""
-        first = self.dataset.x_train[_is_among(self.dataset.y_train, self.task_labels[0])]
-        return Normalization.fit(first, self.resolved_preprocessing)
+        rows = np.flatnonzero(_is_among(self.dataset.y_train, self.task_labels[0]))
+        return Normalization.fit(thin(take_rows(self.dataset.x_train, rows)), self.resolved_preprocessing)
 
     def __repr__(self) -> str:
         return describe_stream(self)

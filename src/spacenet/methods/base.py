@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import get_annotations
 from itertools import accumulate, pairwise
+from types import NoneType
 from typing import Any, ClassVar, get_args
 
 import torch
@@ -146,7 +147,7 @@ class Method(ABC):
         if "Settings" not in vars(cls) and isinstance(declared, type):
             cls.Settings = declared
         if "search_space" not in vars(cls) and (declared or vars(cls).keys() & {"Settings", "training_space"}):
-            hints = {f"method.{name}": get_args(hint) for name, hint in field_types(cls.Settings).items()}
+            hints = {f"method.{name}": _declarations(hint) for name, hint in field_types(cls.Settings).items()}
             ranges = {name: each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
             cls.search_space = cls.training_space | ranges
 
@@ -352,6 +353,12 @@ class Method(ABC):
     def extra_bytes(self) -> int:
         """Size of what is kept from one task to the next besides the network."""
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
+
+
+def _declarations(hint: Any) -> tuple[Any, ...]:
+    """What a type is annotated with, also where it may be None instead."""
+    within = get_args(hint)
+    return within if NoneType not in within else tuple(each for part in within for each in get_args(part))
 
 
 def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:

@@ -33,7 +33,7 @@ class Gaussian(UntrainedMethod):
 
     def use_shape(self, shape: tuple[int, ...]) -> None:
         kind = class_statistics.resolve_representation(self.settings.representation, shape)
-        self.settings.suit(self.densities, shape, kind)
+        self.densities = self.settings.suit(self.densities, shape, kind)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         self.densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))

@@ -7,7 +7,7 @@ different tasks are comparable, those of old classes never change by a bit, and 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar
 
@@ -15,17 +15,21 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
+from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Params, Task, Uniform, kept, map_batches
+from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
 from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
+from spacenet.methods.density.selection import choose_weight, hold_out
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
-from spacenet.utils.tensors import check_sections, in_section, section
+from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
 
 SHARPNESS, TABLE_SHARPNESS = 0.15, 0.5
+NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
+WEIGHTS, WEIGHT = "weights", "weight"
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     sharpness: Annotated[float, Gt(0), Le(1e6)] | None = None
     """Factor of the log-densities, because features are less independent than the Gaussians assume. Default: 0.5 for
     tables of up to 300 columns, otherwise 0.15."""
-    network_weight: Annotated[float, Ge(0), Le(1e6)] = 0.25
-    """Factor of the network's scores, which are added to the densities within a task."""
+    network_weight: Annotated[float, Ge(0), Le(MAX_WEIGHT)] | None = None
+    """Factor of the network's scores, which are added to the densities within a task. Default: 0.25; where statistics
+    are computed on the columns of a table, it is chosen for each task on a fifth of its samples, which its network does
+    not learn from: 0 unless the network clearly helps there, or where that would be fewer than 20 samples."""
 
     def validate(self) -> None:
         super().validate()
@@ -58,6 +64,8 @@ class SpaceNetDensity(AdaptiveMethod):
     densities: Densities = kept("density", on_cpu=True)
     first_units: dict[str, Tensor] = kept("view", dict, on_cpu=True)
     """The parameters of the network's units after the first task, where features are used."""
+    weights: Tensor = kept(WEIGHTS, Tensor, on_cpu=True)
+    """The network's weight in each task, (tasks,), where it was chosen; otherwise empty."""
     search_space: ClassVar = {
         "method.shrinkage": Uniform(0.02, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
@@ -71,25 +79,65 @@ class SpaceNetDensity(AdaptiveMethod):
         self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
         self.densities = self.settings.build_densities(whiten=self.uses_features)
         self.sharpness = SHARPNESS if self.settings.sharpness is None else self.settings.sharpness
+        self.chooses_weight = False
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = self._representation(shape)
-        self.settings.suit(self.densities, shape, kind)
+        self.densities = self.settings.suit(self.densities, shape, kind)
         if self.settings.sharpness is None:
-            self.sharpness = TABLE_SHARPNESS if class_statistics.is_table(shape, kind) else SHARPNESS
+            self.sharpness = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
+        self.chooses_weight = self.settings.network_weight is None and class_statistics.is_table(shape, kind)
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         kind: Representation = "features" if self.uses_features else self.settings.representation
         return class_statistics.resolve_representation(kind, shape)
 
+    def training_data(self, task: Task) -> Samples:
+        data, held = super().training_data(task), self._hold_out(task)
+        if held is None:
+            return data
+        rows = torch.nonzero(~held)[:, 0]
+        return replace(data, x=select_rows(data.x, rows), y=data.y[rows])
+
+    def _hold_out(self, task: Task) -> Tensor | None:
+        """Which of the task's samples the network does not learn from, because its weight is chosen on them."""
+        if not self.chooses_weight:
+            return None
+        return hold_out(task.train.y.cpu(), task.classes, self.rng("held out", task.index))
+
     def end_task(self, task: Task) -> None:
         super().end_task(task)
         if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
-        h = map_batches(self.represent, task.train.x, self.device)
-        rng = self.rng(class_statistics.SEED, task.index)
-        self.densities.add(h, task.train.y.cpu(), task.classes, rng)
+        rows = class_statistics.described_rows(task.train, task.classes)
+        x, y = task.train.x[rows], task.train.y[rows].cpu()
+        h = map_batches(self.represent, x, self.device)
+        if self.chooses_weight or len(self.weights):
+            before = self.weights if len(self.weights) else torch.full((task.index,), NETWORK_WEIGHT)
+            held = self._hold_out(task)
+            weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
+            self.weights = torch.cat([before, torch.tensor([weight])])
+        self._add_classes(self.densities, task, h, y)
+
+    def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
+        densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
+
+    def _choose_weight(self, task: Task, x: Tensor, h: Tensor, y: Tensor, held: Tensor) -> float:
+        """The network's weight in a task that it has just learned, given samples, their representation and classes."""
+        densities = replace(self.densities, classes=None)
+        self._add_classes(densities, task, h[~held], y[~held])
+        fit = scores(densities.compute_params(), h[held]) * self.sharpness
+        own = slice(task.classes.start, task.classes.stop)
+        network = map_batches(self.pack, x[held], self.device)[:, own]
+        return choose_weight(fit, network, y[held] - own.start)
+
+    @property
+    def _fixed_weight(self) -> float:
+        """The network's weight where it is not chosen on held-out samples."""
+        if self.settings.network_weight is not None:
+            return self.settings.network_weight
+        return 0.0 if self.chooses_weight else NETWORK_WEIGHT
 
     def represent(self, x: Tensor) -> Tensor:
         """The representation of samples that class statistics are computed on, (n, d)."""
@@ -113,10 +161,14 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        network, settings, sharpness = self.pack, self.settings, self.sharpness
-        tasks = self.classes[: self.tasks_learned]
-        uses_network = settings.network_weight > 0
+        network, sharpness, tasks = self.pack, self.sharpness, self.classes[: self.tasks_learned]
+        chosen = self.settings.network_weight is None and len(self.weights)
+        weights = self.weights if chosen else torch.full((len(tasks),), self._fixed_weight)
+        uses_network, differ = bool(weights.any()), len(weights.unique()) > 1
+        weight = 1.0 if differ else float(weights[0])
         params = in_section("network", network.params) if uses_network else {}
+        if differ:
+            params[WEIGHT] = weights.repeat_interleave(torch.tensor([*map(len, tasks)])).to(self.device)
         params |= in_section("view", self._first_params)
         params |= in_section("density", {name: t.to(self.device) for name, t in densities.compute_params().items()})
 
@@ -124,7 +176,9 @@ class SpaceNetDensity(AdaptiveMethod):
             h = self._represent(section(params, "view") if self.first_units else {}, x)
             fit = scores(section(params, "density"), h)
             logits = network.forward(section(params, "network"), x) if uses_network else None
-            return combine(fit, logits, tasks, sharpness, settings.network_weight)
+            if logits is not None and differ:
+                logits = logits * params[WEIGHT]
+            return combine(fit, logits, tasks, sharpness, weight)
 
         return Pack(forward, params)
 
@@ -133,6 +187,12 @@ class SpaceNetDensity(AdaptiveMethod):
         return self.densities.class_memory(self._representation(input_shape), units)
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        if weights := {name: tensor for name, tensor in extra.items() if name == WEIGHTS}:
+            check_shapes(weights, {WEIGHTS: (len(self.classes),)}, "the network")
+            check_finite(weights, {WEIGHTS: 0.0}, "the network")
+            if float(weights[WEIGHTS].max()) > MAX_WEIGHT:
+                raise ValueError("the network: weights has values that are not possible")
+            extra = {name: tensor for name, tensor in extra.items() if name != WEIGHTS}
         check_sections(extra, "density", *(["view"] if self.uses_features else []))
         first_params: Params = {}
         if self.uses_features:

@@ -19,6 +19,7 @@ from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.config.presets import resolve_automatic
 from spacenet.data.augmentation import check_images
 from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled, match_channels
+from spacenet.data.memory import normalize, thin
 from spacenet.data.preprocessing import Array, Normalization, resolve_preprocessing
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError, SettingsError
@@ -177,10 +178,10 @@ class Model:
             changed = replace(self, config=config, tasks=list(self.tasks))
         labels, numbers = np.unique(y, return_inverse=True)
         preprocessing = resolve_preprocessing(changed.config.preprocessing, x)
-        normalization = self.normalization or Normalization.fit(x, preprocessing)
+        normalization = self.normalization or Normalization.fit(thin(x), preprocessing)
         training = changed.config.training
         hardware, first = find_hardware(training), len(self.outputs)
-        samples = Samples(normalization(x), torch.from_numpy(numbers.reshape(-1)).long() + first)
+        samples = Samples(normalize(normalization, x), torch.from_numpy(numbers.reshape(-1)).long() + first)
         task = Task(len(self.tasks), tuple(labels.tolist()), range(first, first + len(labels)), _InMemory(samples))
         # The first task trains the method itself, which nothing else has used; later ones a copy of it.
         untouched = not self.tasks and changed is self and hardware.device.type == "cpu"

@@ -18,6 +18,8 @@ MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
+FOLDS, FOLD_SAMPLES = 4, 4000
+"""How often samples of a class are held out to choose the number of its Gaussians, and of how many samples at most."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class Densities:
     """The statistics of all classes, stacked."""
     dtype: torch.dtype = torch.float32
     """What densities are computed in. With little shrinkage they are so large that 32 bits leave few digits."""
+    choose_components: bool = False
+    """Give each class as many Gaussians, up to `components`, as are best for held-out samples of it."""
 
     def __len__(self) -> int:
         return 0 if self.classes is None else len(self.classes.weight)
@@ -110,8 +114,26 @@ class Densities:
         largest = max(float(z.abs().amax()) for z in own)
         if not largest <= MOST:  # false for NaN too
             raise RunError(f"the statistics of a class cannot be computed: a feature has the magnitude {largest:.3g}")
-        new = [ClassStatistics.fit(z, self.components, self.directions, rng) for z in own]
+        used = [self._choose_components(z, rng) if self.choose_components else self.components for z in own]
+        new = [self._fit(z, each, rng) for z, each in zip(own, used, strict=True)]
         self.classes = ClassStatistics.concat(self.classes, new)
+
+    def _fit(self, z: Tensor, used: int, rng: Generator) -> ClassStatistics:
+        return ClassStatistics.fit(z, self.components, self.directions, rng, used)
+
+    def _choose_components(self, z: Tensor, rng: Generator) -> int:
+        """The number of Gaussians that gives samples of a class (n, d), left out in turn, the largest likelihood."""
+        if len(z) < 2 * FOLDS:
+            return 1
+        order, numbers = torch.randperm(len(z), generator=rng)[:FOLD_SAMPLES], range(1, self.components + 1)
+        as_it_is = Scaling(torch.zeros(z.shape[1]), torch.ones(()))
+        likelihood = torch.zeros(len(numbers), dtype=torch.double)
+        for fold in range(FOLDS):
+            rest = torch.cat([order[each::FOLDS] for each in range(FOLDS) if each != fold])
+            candidates = ClassStatistics.concat(None, [self._fit(z[rest], each, rng) for each in numbers])
+            trial = replace(self, scaling=as_it_is, classes=candidates)
+            likelihood += scores(trial.compute_params(), z[order[fold::FOLDS]]).double().sum(0)
+        return numbers[int(likelihood.argmax())]
 
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""

@@ -34,9 +34,11 @@ class ClassStatistics:
     rest: Tensor  # (k,) variance in any other direction
 
     @classmethod
-    def fit(cls, z: Tensor, components: int, directions: int, rng: Generator) -> "ClassStatistics":
-        """Compute the statistics of a class's samples, (n, d)."""
-        member = find_clusters(z, components, rng)
+    def fit(
+        cls, z: Tensor, components: int, directions: int, rng: Generator, used: int | None = None
+    ) -> "ClassStatistics":
+        """Compute the statistics of a class's samples, (n, d). `used` is how many Gaussians may have a weight."""
+        member = find_clusters(z, used or components, rng)
         parts = [_gaussian(z[member == number], directions, rng) for number in range(int(member.max()) + 1)]
         weight = (member.bincount(minlength=components).to(z.dtype) / len(z)).log()
         missing = components - len(parts)  # these Gaussians have no samples

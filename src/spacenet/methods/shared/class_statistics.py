@@ -1,8 +1,9 @@
 """Methods that keep statistics of each class: their settings, and the representations that they are computed on."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Stream, Task, Uniform, map_batches
+from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
 from spacenet.space.blueprint import Blueprint, Params
@@ -21,8 +22,11 @@ from spacenet.space.pack import Pack
 Representation = Literal["auto", "inputs", "edges", "features"]
 SEED = "summaries"
 """The purpose of the random numbers. Part of the seed: another word would change the results."""
+COMPONENTS = 2
 SHRINKAGE, TABLE_SHRINKAGE, MAX_COLUMNS = 0.7, 0.1, 300
 """The default, that of tables, and how many columns these may have: `python -m benchmarks.own_data` shows why."""
+MAX_BYTES = 1024**3
+"""Of a task's samples that statistics are computed of."""
 LAYERS, GRID = 2, 2
 """Features are the inputs of this many last links; feature maps are averaged over a grid of GRID × GRID cells."""
 
@@ -31,8 +35,9 @@ LAYERS, GRID = 2, 2
 class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
-    components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] = 2
-    """Gaussians per class."""
+    components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] | None = None
+    """Gaussians per class. Default: 2; where statistics are computed on the columns of a table 1 or 2, whichever gives
+    held-out samples of the class the larger likelihood."""
     directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
     shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.02, 0.95)] | None = None
@@ -41,18 +46,33 @@ class ClassStatisticsSettings(MethodSettings):
 
     def build_densities(self, *, whiten: bool) -> Densities:
         """Class densities with these settings, still empty."""
-        return Densities(self.components, self.directions, self.shrinkage or SHRINKAGE, whiten=whiten)
+        components, shrinkage = self.components or COMPONENTS, self.shrinkage or SHRINKAGE
+        return Densities(components, self.directions, shrinkage, whiten=whiten)
 
-    def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> None:
-        """Make densities suit this representation of samples of this shape."""
-        table = is_table(shape, kind)
-        densities.shrinkage = self.shrinkage or (TABLE_SHRINKAGE if table else SHRINKAGE)
-        densities.dtype = torch.float64 if table else torch.float32
+    def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> Densities:
+        """The densities as they suit this representation of samples of this shape."""
+        narrow, choose = is_narrow(shape, kind), self.components is None and is_table(shape, kind)
+        shrinkage = self.shrinkage or (TABLE_SHRINKAGE if narrow else SHRINKAGE)
+        dtype = torch.float64 if narrow else torch.float32
+        return replace(densities, shrinkage=shrinkage, dtype=dtype, choose_components=choose)
+
+
+def described_rows(samples: Samples, classes: range) -> Tensor | slice:
+    """Which of a task's samples statistics are computed of: all, or of very large data some of each class."""
+    step = math.ceil(samples.x.nbytes / MAX_BYTES)
+    if step < 2:
+        return slice(None)
+    return torch.cat([torch.nonzero(samples.y == number)[::step, 0] for number in classes])
 
 
 def is_table(shape: tuple[int, ...], kind: Representation) -> bool:
+    """Whether statistics are computed on the columns of a table."""
+    return len(shape) == 1 and kind == "inputs"
+
+
+def is_narrow(shape: tuple[int, ...], kind: Representation) -> bool:
     """Whether statistics are computed on the columns of a table, and these are not too many."""
-    return len(shape) == 1 and kind == "inputs" and shape[0] <= MAX_COLUMNS
+    return is_table(shape, kind) and shape[0] <= MAX_COLUMNS
 
 
 def resolve_representation(kind: Representation, shape: tuple[int, ...]) -> Representation:
@@ -134,7 +154,8 @@ class UntrainedMethod(Method):
         return self.predict(batch.x)
 
     def end_task(self, task: Task) -> None:
-        self.add_classes(map_batches(self.represent, task.train.x, self.device), task.train.y.cpu(), task)
+        rows = described_rows(task.train, task.classes)
+        self.add_classes(map_batches(self.represent, task.train.x[rows], self.device), task.train.y[rows].cpu(), task)
         super().end_task(task)
 
     @cached_property
