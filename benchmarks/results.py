@@ -19,19 +19,20 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.command import reported
+from benchmarks.paper import HEADING, RULE, compare_with_paper
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.comparison import seed_folders
 from spacenet.experiments.run import load_metrics
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
-from spacenet.utils.text import format_bytes, format_mean_std
+from spacenet.utils.text import MeanStd, format_bytes, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {"rows.toml": "results.md", "density.toml": "density.md"}
 """For each file of rows the page that shows them."""
-INTRODUCTION = """\
+INTRODUCTION = f"""\
 # Results
 
 Class-incremental: one shared output layer, no task identity at prediction. ACC and BWT are the paper's equation 7, in
@@ -39,6 +40,8 @@ percent, measured on the test set in the end; mean ± standard deviation over th
 task-incremental accuracy of the same runs: only the classes of a sample's own task compete. Settings are the presets
 ([settings](settings.md)) unless the command says otherwise; they were chosen on held-out training data. This page is
 made by `make results` from the figures in `benchmarks/results/`, seed by seed.
+
+{RULE}
 
 The paper's accuracies are reached. WRN-28-10 forgets 3.7 points more than the paper's: its accuracy is higher in the
 end, and was higher still when each task was learned. The paper's claim about adaptive training is confirmed only in
@@ -132,11 +135,13 @@ def _table(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     lines = []
     for row, figures in found:
         paper = [format_mean_std(*row.get("paper", {}).get(key, ())) for key in ("acc", "bwt")]
-        ours = ["not run yet", "", ""]
-        if figures is not None:
-            ours = [over_seeds([seed[key] for seed in figures["seeds"]]) for key in FIGURES]
-        lines.append([row["label"], *ours, *paper, str(len(figures["seeds"])) if figures else ""])
-    return _markdown(["", "ACC", "BWT", "task-IL", "paper ACC", "paper BWT", "seeds"], lines)
+        ours, verdict, seeds = ["not run yet", "", ""], "", figures["seeds"] if figures else []
+        if seeds:
+            measured = {key: MeanStd.of([seed[key] for seed in seeds]) for key in FIGURES}
+            ours = [str(figure) for figure in measured.values()]
+            verdict = compare_with_paper(measured, len(seeds), row.get("paper", {}))
+        lines.append([row["label"], *ours, *paper, verdict, str(len(seeds) or "")])
+    return _markdown(["", "ACC", "BWT", "task-IL", "paper ACC", "paper BWT", HEADING, "seeds"], lines)
 
 
 def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
