@@ -47,8 +47,9 @@ Every method here learns the same streams in the same training loop and predicts
 Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every task's
 model answers, and the most probable class wins. Task-IL ACC is the task-incremental accuracy: only the classes of a
 sample's own task compete. The rest of the table is measured too: the extra memory kept from task to task besides the
-network, the stored samples in it, the units by which the network has grown, and the time of a run as a multiple of
-`naive`'s in the same comparison (roughly: the machine had other work to do at times).
+network, the stored samples in it (a pixel is one byte, as in the data set), the units by which the network has grown,
+and the time of a run as a multiple of `naive`'s in the same comparison (roughly: the machine had other work to do at
+times).
 
 `spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
 `python -m benchmarks.methods page` from the figures in `benchmarks/results/`.

@@ -15,8 +15,8 @@ RULE = f"""\
 The column "{HEADING}" judges ACC and BWT, each in both directions: a figure agrees if the means differ by less
 than {NEAR:.0f} point; otherwise ours is above or below the paper's by so many points (above is better, in BWT less
 forgetting). "Not significant" is added where chance may explain the difference: Welch's two-sided t-test at
-{LEVEL * 100:.0f} %, from the standard deviations and numbers of seeds of both sides. A side without standard deviation counts with
-the other's."""
+{LEVEL * 100:.0f} %, from the standard deviations and numbers of seeds of both sides. A side without standard
+deviation counts with the other's."""
 
 
 def compare_with_paper(ours: Mapping[str, MeanStd], seeds: int, theirs: Mapping[str, Any]) -> str:

@@ -397,7 +397,8 @@ class Stream(Sequence[Task]):
         numbers = dict(zip(task.labels, task.classes, strict=True))
         of_sorted = torch.tensor([numbers[label] for label in sorted_labels.tolist()], dtype=torch.long)
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
-        return Samples(self.normalization(x[rows]), classes)
+        raw = x[rows]
+        return Samples(self.normalization(raw), classes, value_bytes=raw.dtype.itemsize)
 
     def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
         """The test sample at this position among those of a task: its row in the data set, and its raw values."""

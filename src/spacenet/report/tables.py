@@ -44,8 +44,8 @@ COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
     "time": lambda row: format_seconds(row.seconds) if row.relative_time is None else f"{row.relative_time:.1f} ×",
 }
 COMPARISON_LEGEND = (
-    f"{explain_metrics(*COMPARED)} Extra memory: kept from task to task besides the network, with the stored samples. "
-    "Units added: growth of the network. Time: training and evaluation"
+    f"{explain_metrics(*COMPARED)} Extra memory: kept from task to task besides the network, with the stored samples "
+    "as the data set has them (one byte a pixel). Units added: growth of the network. Time: training and evaluation"
 )
 REGULARIZATION_NOTE = (
     "Regularization methods are expected to remember only the last task here: without old data, nothing trains the "
