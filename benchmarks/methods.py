@@ -45,11 +45,11 @@ INTRODUCTION = f"""\
 
 Every method here learns the same streams in the same training loop and predicts the class without knowing the task.
 Methods that need to know the task (DEN, PackNet, Piggyback, PNN, PathNet) answer as the paper adapted DEN: every task's
-model answers, and the most probable class wins. Task-IL ACC is the task-incremental accuracy: only the classes of a
-sample's own task compete. The rest of the table is measured too: the extra memory kept from task to task besides the
-network, the stored samples in it (a pixel is one byte, as in the data set), the units by which the network has grown,
-and the time of a run as a multiple of `naive`'s in the same comparison (roughly: the machine had other work to do at
-times).
+model answers, and the most probable class wins. ± is the standard deviation over seeds. Task-IL ACC is the
+task-incremental accuracy: only the classes of a sample's own task compete. The rest of the table is measured too: the
+extra memory kept from task to task besides the network, the stored samples in it (a pixel is one byte, as in the data
+set), the units by which the network has grown, and the time of a run as a multiple of `naive`'s in the same comparison
+(roughly: the machine had other work to do at times).
 
 `spacenet compare split-mnist --methods all --seeds 10` makes such a table on your machine. This page is made by
 `python -m benchmarks.methods page` from the figures in `benchmarks/results/`.
@@ -95,7 +95,8 @@ def page() -> None:
     parts = [INTRODUCTION]
     for stream, facts in kept.items():
         measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
-        table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]))
+        accs = {name: dict(enumerate(values)) for name, values in facts["acc"].items()}  # seeds from 0 on
+        table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]), accs)
         shown = dataclasses.replace(table, title="", notes=table.notes[1:])  # the introduction explains the columns
         parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{shown.to_markdown()}")
     parts += [_about(method, kept, paper) for method in METHODS.values()]
