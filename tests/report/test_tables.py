@@ -99,7 +99,7 @@ def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     assert table.rows[0][:8] == ("naive", "Bound", "50.00", "60.00", "-9.00", "10.00", "90.00", "1")
     assert table.rows[1][1:4] == ("Regularization", "20.00 ± 1.50", "60.00")
     assert table.rows[1][8:10] == ("2.0 KiB", "1,000")
-    assert "expected to remember only the last task" in table.notes[1]
+    assert "`loss_over` own leaves them alone" in table.notes[1]
     assert len(comparison_table(_comparison(row())).notes) == 1
 
 

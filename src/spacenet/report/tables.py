@@ -49,11 +49,10 @@ COMPARISON_LEGEND = (
     "as the data set has them (one byte a pixel). Units added: growth of the network. Time: training and evaluation"
 )
 REGULARIZATION_NOTE = (
-    "Regularization methods are expected to remember only the last task here: without old data, nothing trains the "
-    "shared output layer to separate new classes from old ones. Their task-incremental accuracy shows what they "
-    "do remember."
+    "Regularization methods that remember only the last task here owe that to their loss, not to the lack of old data: "
+    "a cross-entropy over all classes seen so far pushes the scores of old classes down on every new sample. The setting "
+    "`loss_over` own leaves them alone. Task-incremental accuracy shows what these methods do remember."
 )
-
 BEST_NOTE = (
     "Bold: the best ACC, and every other that does not differ from it significantly, by a two-sided paired t-test "
     f"over common seeds at {LEVEL * 100:.0f} %, each method tested by itself; bounds take no part."
