@@ -49,8 +49,8 @@ COMPARISON_LEGEND = (
     "as the data set has them (one byte a pixel). Units added: growth of the network. Time: training and evaluation"
 )
 REGULARIZATION_NOTE = (
-    "Regularization methods that remember only the last task here owe that to their loss, not to the lack of old data: "
-    "a cross-entropy over all classes seen so far pushes the scores of old classes down on every new sample. The setting "
+    "Regularization methods that remember only the last task here owe that to a choice of loss: without old data, a "
+    "cross-entropy over all classes seen so far pushes the scores of old classes down on every new sample. The setting "
     "`loss_over` own leaves them alone. Task-incremental accuracy shows what these methods do remember."
 )
 BEST_NOTE = (
