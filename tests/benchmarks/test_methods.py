@@ -37,8 +37,12 @@ def test_the_page_says_what_was_reached_and_whether_that_is_the_papers(here: Pat
     assert methods.main(["page"]) == 0
     page = (here / "methods.md").read_text()
     assert "| ewc | Regularization | 18.50 ± 0.71 |" in page
-    assert "| 18.50 ± 0.71 | -10.00 ± 0.00 | 20.00 ± 0.10 | -99.00 | yes |" in page
-    assert "| no, 4.5 below |" in page
+    assert (
+        "| 18.50 ± 0.71 | -10.00 ± 0.00 | 20.00 ± 0.10 | -99.00 | ACC 1.5 below (not significant), BWT 89.0 above |"
+        in page
+    )
+    assert "| ACC 4.5 below (not significant) |" in page
+    assert "Welch's two-sided t-test" in page
     assert "no figure in the paper" in page
     assert "not run yet" in page
     assert all(f"## `{name}`" in page for name in METHODS)

@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert results.main(["collect", "digits", str(here / "runs")]) == 0
     page = (here / "results.md").read_text()
     assert f"| `spacenet` | {sum(accs) / 2:.2f} ± " in page
-    assert "| 50.00 ± 1.50 | -10.00 | 2 |" in page
+    assert re.search(r"\| 50.00 ± 1.50 \| -10.00 \| [^|]*(above|below|agree)[^|]* \| 2 \|", page)
     assert "| `naive` | not run yet |" in page
     assert "| task 1 | task 2 | sd over tasks |" in page
     assert "spacenet run split-digits --seeds 2" in page
@@ -86,3 +87,19 @@ def test_the_kept_figures_are_those_of_the_rows() -> None:
             figures = json.loads(kept.read_text())
             assert figures["command"] == f"spacenet run {row['command']}"
             assert all({"acc", "bwt", "task_il_acc"} <= set(seed) for seed in figures["seeds"])
+
+
+def test_rows_are_compared_over_the_seeds_that_both_have(here: Path) -> None:
+    text = (here / "rows.toml").read_text().replace('name = "digits"', 'name = "digits"\nversus = "missing"')
+    (here / "rows.toml").write_text(text)
+    kept = {"digits": [70.0, 71.0, 72.5, 73.0], "missing": [60.0, 61.5, 62.0]}
+    for name, accs in kept.items():
+        seeds = [
+            {"seed": seed, "acc": acc, "bwt": -1.0, "task_il_acc": 90.0, "matrix": [[acc, 0.0], [acc, acc + 1.0]]}
+            for seed, acc in enumerate(accs)
+        ]
+        facts = {"date": "2026-11-18", "hardware": "CPU", "seeds": seeds}
+        (here / f"{name}.json").write_text(json.dumps(facts))
+    assert results.main(["page"]) == 0
+    page = (here / "results.md").read_text()
+    assert "- `spacenet` − `naive`: 10.00 ± 0.50 (significant, p < 0.001, 3 seeds)\n\nCommands:\n" in page

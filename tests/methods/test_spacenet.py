@@ -61,6 +61,23 @@ def test_phantom_classes_weigh_like_that_many_scores_of_zero() -> None:
     assert float(alone.loss(output, batch)) == pytest.approx(float(F.cross_entropy(output, batch.y)))
 
 
+@pytest.mark.parametrize("count", [1, 8])
+def test_phantom_classes_of_earlier_tasks_may_keep_their_biases(count: int) -> None:
+    method, stream = spacenet(phantom_classes=count, phantom_scores="bias"), small_stream()
+    learn(method, stream[:1])
+    biases = method.ledger.units["output.bias"][:2]
+    assert biases.count_nonzero() == 2
+    method.begin_task(stream[1], stream[1].train)
+    output = torch.tensor([[1.0, -2.0], [0.5, 3.0]])
+    batch = Batch(torch.zeros(2, 8), torch.tensor([2, 3]), torch.arange(2))
+    others = torch.cat([biases, torch.zeros(max(0, count - 2))]).expand(2, -1)
+    spelled_out = F.cross_entropy(torch.cat([output, others], 1), batch.y - 2)
+    assert float(method.loss(output, batch)) == pytest.approx(float(spelled_out), rel=1e-6)
+    first = spacenet(phantom_classes=count, phantom_scores="bias")
+    first.begin_task(stream[0], stream[0].train)
+    assert first.phantom_weight == count  # there are no earlier classes yet
+
+
 def test_label_smoothing_distributes_a_part_over_all_outputs() -> None:
     method, task = spacenet(phantom_classes=0, label_smoothing=0.2), small_stream()[0]
     method.begin_task(task, task.train)

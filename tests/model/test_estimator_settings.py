@@ -29,6 +29,7 @@ CHANGES: dict[str, Any] = {
     "sized_for": (1, 2),
     "unused_first": False,
     "phantom_classes": 30,
+    "phantom_scores": "bias",
     "label_smoothing": 0.3,
     "expand": "2:hidden1=9",
     "rewire_fraction": 0.9,

@@ -4,6 +4,7 @@ import csv
 import io
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -84,6 +85,22 @@ def test_html_names_rows_and_columns_and_is_escaped(table: Table) -> None:
     assert "<p>A note.</p>" in table._repr_html_()
     assert "&lt;b&gt;&amp;" in Table(HOSTILE[0], [], [HOSTILE]).to_html()
     assert "<b>" not in Table(HOSTILE[0], HOSTILE, [HOSTILE]).to_html()
+
+
+def test_bold_cells_stand_out_in_every_form_but_csv(table: Table) -> None:
+    marked = replace(table, bold=[(0, 2)])
+    assert "| spacenet | Architectural | **97.10 ± 0.20** | 1,000 |" in marked.to_markdown()
+    assert r"Architectural & \textbf{97.10 $\pm$ 0.20} & 1,000 \\" in marked.to_latex()
+    assert "<td><b>97.10 ± 0.20</b></td>" in marked.to_html()
+    assert marked.to_csv() == table.to_csv()
+    assert marked.to_text() == table.to_text()
+    console = Console(width=200, file=io.StringIO(), force_terminal=True, color_system="standard")
+    with console.capture() as captured:
+        console.print(marked)
+    assert "\x1b[1m97.10 ± 0.20" in captured.get()
+    second = replace(table, bold=[(0, 3)]).split(len(table.to_text().splitlines()[2]))[1]
+    assert list(second.bold) == [(0, 1)]
+    assert "&lt;b&gt;" in Table("", [], [HOSTILE], bold=[(0, 0)]).to_html()
 
 
 def test_csv_can_be_read_back(table: Table) -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from spacenet.data.datasets import DatasetListing
-from spacenet.experiments.comparison import ComparisonData
+from spacenet.experiments.comparison import ComparisonData, compare_runs
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
@@ -99,7 +99,7 @@ def test_a_comparison_has_standard_deviations_of_several_seeds() -> None:
     assert table.rows[0][:8] == ("naive", "Bound", "50.00", "60.00", "-9.00", "10.00", "90.00", "1")
     assert table.rows[1][1:4] == ("Regularization", "20.00 ± 1.50", "60.00")
     assert table.rows[1][8:10] == ("2.0 KiB", "1,000")
-    assert "expected to remember only the last task" in table.notes[1]
+    assert "`loss_over` own leaves them alone" in table.notes[1]
     assert len(comparison_table(_comparison(row())).notes) == 1
 
 
@@ -107,6 +107,33 @@ def test_a_table_that_was_kept_without_a_metric_does_without_its_column() -> Non
     table = comparison_table(_comparison(row(aia=None, forgetting=None)))
     assert list(table.columns[2:5]) == ["ACC %", "BWT", "task-IL ACC %"]
     assert len(table.rows[0]) == len(table.columns)
+
+
+def test_all_that_do_not_differ_from_the_best_are_bold() -> None:
+    found = {
+        "naive": [99.0, 99.1, 98.9],
+        "ewc": [50.0, 51.0, 52.0],
+        "si": [68.0, 68.3, 67.7],
+        "mas": [67.9, 68.4, 67.8],
+    }
+    rows = [row(name, strategy="Bound" if name == "naive" else "Regularization") for name in found]
+    accs = {name: dict(enumerate(values)) for name, values in found.items()}
+    table = comparison_table(_comparison(*rows), accs)
+    assert table.bold == [(2, 2), (3, 2)]  # not the bound
+    assert table.notes[-1].endswith("Here: mas, si.")
+    few = {name: {0: seeds[0], 1: seeds[1]} for name, seeds in accs.items()}
+    table = comparison_table(_comparison(*rows), few)
+    assert not table.bold
+    assert table.notes[-1] == "No ACC is marked as the best: differences are tested with at least 3 common seeds."
+
+
+def test_the_runs_of_a_comparison_decide_what_is_bold() -> None:
+    runs = [
+        run_data(metrics(MATRIX, method=name, seed=seed, acc=acc + seed))
+        for name, acc in (("er", 50.0), ("spacenet", 60.0))
+        for seed in range(3)
+    ]
+    assert comparison_table(compare_runs(runs)).bold == [(1, 2)]
 
 
 def _comparison(*rows: Any) -> ComparisonData:

@@ -398,7 +398,7 @@ class Stream(Sequence[Task]):
         numbers = dict(zip(task.labels, task.classes, strict=True))
         of_sorted = torch.tensor([numbers[label] for label in sorted_labels.tolist()], dtype=torch.long)
         classes = of_sorted[torch.from_numpy(places.reshape(-1))]
-        return Samples(normalize(self.normalization, take_rows(x, rows)), classes)
+        return Samples(normalize(self.normalization, take_rows(x, rows)), classes, value_bytes=x.dtype.itemsize)
 
     def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
         """The test sample at this position among those of a task: its row in the data set, and its raw values."""

@@ -1,7 +1,7 @@
 """The tasks of a stream: their samples, and how the classes of a data set are split into them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -26,9 +26,15 @@ class Samples:
     y: Tensor
     augmented: bool = False
     """Whether inputs change from epoch to epoch; otherwise what depends on them alone can be computed once."""
+    value_bytes: int = 4
+    """What storing one value takes: a pixel of an image is a byte before it is normalized."""
 
     def to(self, device: torch.device) -> "Samples":
-        return Samples(self.x.to(device), self.y.to(device), self.augmented)
+        return replace(self, x=self.x.to(device), y=self.y.to(device))
+
+    def take(self, rows: Tensor) -> "Samples":
+        """These rows, in their order."""
+        return replace(self, x=self.x[rows], y=self.y[rows])
 
     def __len__(self) -> int:
         return len(self.y)

@@ -85,6 +85,11 @@ class ComparisonData:
         return sorted({run.seed for runs in self.runs.values() for run in runs})
 
     @property
+    def accs(self) -> dict[str, dict[int, float]]:
+        """Each method's ACC by seed."""
+        return {name: {run.seed: float(run.metrics["acc"]) for run in runs} for name, runs in self.runs.items()}
+
+    @property
     def labels(self) -> list[list[str]]:
         """The classes of each task."""
         return next(iter(self.runs.values()))[0].labels if self.runs else []

@@ -26,7 +26,7 @@ class EWCSettings(PenaltySettings):
 class EWC(QuadraticPenalty):
     """Each task adds λ/2 Σ F (θ − θ*)² to the loss of later ones (eq. 3).
 
-    With the loss over all classes, about 20 % on five tasks is correct: the penalty preserves old outputs, but the
+    With the loss over all classes, about 20 % on five tasks is normal: the penalty preserves old outputs, but the
     output of a new class rises for every input because no old samples are left to prevent it, and only classes of the
     last task are predicted. `loss_over` own avoids that.
     """

@@ -21,7 +21,10 @@ class Gaussian(UntrainedMethod):
     samples."""
 
     name = "gaussian"
-    reference = "van de Ven, Li, Tolias: Class-Incremental Learning with Generative Classifiers. CVPR Workshops, 2021"
+    reference = (
+        "For one generative model per class, van de Ven, Li, Tolias: Class-Incremental Learning with Generative "
+        "Classifiers. CVPR Workshops, 2021 (with variational autoencoders; here, a few Gaussians of low rank)"
+    )
     settings_from = "As in spacenet-density: searched on held-out training data."
     settings: GaussianSettings
     densities: Densities = kept("network", on_cpu=True)

@@ -6,7 +6,7 @@ from spacenet.methods.shared.distillation import Distillation
 class LwF(Distillation):
     """Cross-entropy for the new classes, and distillation from the network before the task for the old ones.
 
-    With the loss over all classes, little above 20 % on five tasks is correct: the scores of old classes keep their
+    With the loss over all classes, little above 20 % on five tasks is normal: the scores of old classes keep their
     proportions, but the cross-entropy pushes them below the new ones on every sample. `loss_over` own, as published for
     one head per task, avoids that.
     """

@@ -22,7 +22,7 @@ class MASSettings(PenaltySettings):
 class MAS(QuadraticPenalty):
     """λ Σ Ω (θ − θ*)² is added to the loss; Ω needs no labels.
 
-    With the loss over all classes, about 20 % on five tasks is correct: old outputs are preserved, but the scores of
+    With the loss over all classes, about 20 % on five tasks is normal: old outputs are preserved, but the scores of
     new classes are never compared with them on old samples, and only classes of the last task are predicted.
     `loss_over` own avoids that. The importance is measured on all outputs in either case.
     """

@@ -9,7 +9,7 @@ from spacenet.methods.shared.quadratic_penalty import PathIntegralPenalty
 class SI(PathIntegralPenalty):
     """c Σ Ω (θ − θ̃)² is added to the loss (eq. 4); Ω is measured while a task is trained.
 
-    With the loss over all classes, about 20 % on five tasks is correct: weights are preserved, but no old samples are
+    With the loss over all classes, about 20 % on five tasks is normal: weights are preserved, but no old samples are
     left to keep the scores of new classes below those of old ones, and only classes of the last task are predicted.
     `loss_over` own avoids that.
     """

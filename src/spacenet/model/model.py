@@ -181,7 +181,8 @@ class Model:
         normalization = self.normalization or Normalization.fit(thin(x), preprocessing)
         training = changed.config.training
         hardware, first = find_hardware(training), len(self.outputs)
-        samples = Samples(normalize(normalization, x), torch.from_numpy(numbers.reshape(-1)).long() + first)
+        y_task = torch.from_numpy(numbers.reshape(-1)).long() + first
+        samples = Samples(normalize(normalization, x), y_task, value_bytes=x.dtype.itemsize)
         task = Task(len(self.tasks), tuple(labels.tolist()), range(first, first + len(labels)), _InMemory(samples))
         # The first task trains the method itself, which nothing else has used; later ones a copy of it.
         untouched = not self.tasks and changed is self and hardware.device.type == "cpu"

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Literal
@@ -58,6 +58,8 @@ class Table:
     """One letter per column, as in LaTeX: l for text, r for numbers. Columns without a letter are right-aligned."""
     notes: Sequence[str] = ()
     """Paragraphs below the table."""
+    bold: Collection[tuple[int, int]] = ()
+    """Cells that stand out, as row and column; not in CSV."""
 
     @property
     def alignment(self) -> str:
@@ -89,7 +91,15 @@ class Table:
             rows=[[row[column] for column in columns] for row in self.rows],
             align="".join(self.alignment[column] for column in columns),
             notes=(),
+            bold=[(row, columns.index(column)) for row, column in self.bold if column in columns],
         )
+
+    def _marked(self, mark: str) -> list[list[str]]:
+        """The rows with bold cells in this mark."""
+        return [
+            [mark.format(cell) if (number, column) in self.bold else cell for column, cell in enumerate(row)]
+            for number, row in enumerate(self.rows)
+        ]
 
     def to_rich(self) -> "RichTable":
         """For a terminal, in one piece and without notes; `rich.print(table)` adds notes, and splits it if needed."""
@@ -102,8 +112,9 @@ class Table:
         for letter, name in zip(self.alignment, self.columns or [""] * len(self.alignment), strict=True):
             side: Literal["left", "right"] = "right" if letter == "r" else "left"
             drawn.add_column(Text(printable(name)), justify=side, no_wrap=letter == "r", overflow="fold")
-        for row in self.rows:
-            drawn.add_row(*(Text(printable(cell)) for cell in row))
+        for number, row in enumerate(self.rows):
+            styles = ["bold" if (number, column) in self.bold else "" for column in range(len(row))]
+            drawn.add_row(*(Text(printable(cell), style) for cell, style in zip(row, styles, strict=True)))
         return drawn
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RichTable | Text]":
@@ -126,14 +137,16 @@ class Table:
         align = self.alignment
         head = self.columns or [""] * len(align)
         rules = [":---" if letter == "l" else "---:" for letter in align]
-        rows = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in (head, *self.rows)]
+        plain = [head, *self._marked("**{}**")]
+        rows = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in plain]
         lines = "".join(f"| {' | '.join(row)} |\n" for row in (rows[0], rules, *rows[1:]))
         title = [f"**{self.title}**\n"] if self.title else []
         return "\n".join([*title, lines, *(f"{note}\n" for note in self.notes)])
 
     def to_latex(self) -> str:
         """A LaTeX table (needs the package booktabs) with the title as its caption; notes become comments."""
-        head, *rows = [" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows)]
+        texts = replace(self, rows=[list(map(_latex, row)) for row in self.rows])._marked(r"\textbf{{{}}}")
+        head, *rows = [" & ".join(row) + r" \\" for row in (map(_latex, self.columns), *texts)]
         lines = [
             r"% Needs \usepackage{booktabs}.",
             *(f"% {printable(note)}" for note in self.notes),
@@ -151,9 +164,9 @@ class Table:
         kinds = [' class="text"' if letter == "l" else "" for letter in self.alignment]
         heads = [f'<th scope="col"{kind}>{escape(name)}</th>' for kind, name in zip(kinds, self.columns, strict=False)]
         rows = []
-        for row in self.rows:
-            first = f'<th scope="row"{kinds[0]}>{escape(row[0])}</th>'
-            cells = (f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=False))
+        for row in replace(self, rows=[list(map(escape, row)) for row in self.rows])._marked("<b>{}</b>"):
+            first = f'<th scope="row"{kinds[0]}>{row[0]}</th>'
+            cells = (f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds[1:], row[1:], strict=False))
             rows.append(f"<tr>{first}{''.join(cells)}</tr>\n")
         caption = f"<caption>{escape(self.title)}</caption>\n" if self.title else ""
         head = f"<thead><tr>{''.join(heads)}</tr></thead>\n" if self.columns else ""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.experiments.metric_names import METRIC_NAMES, explain_metrics
 from spacenet.report.table import Table as Table
+from spacenet.utils.significance import LEVEL, MIN_SEEDS, Seeds, find_best
 from spacenet.utils.text import MeanStd, format_bytes, format_seconds, plural, printable
 
 if TYPE_CHECKING:
@@ -44,14 +45,19 @@ COMPARISON_COLUMNS: "dict[str, Callable[[Row], str]]" = {
     "time": lambda row: format_seconds(row.seconds) if row.relative_time is None else f"{row.relative_time:.1f} ×",
 }
 COMPARISON_LEGEND = (
-    f"{explain_metrics(*COMPARED)} Extra memory: kept from task to task besides the network, with the stored samples. "
-    "Units added: growth of the network. Time: training and evaluation"
+    f"{explain_metrics(*COMPARED)} Extra memory: kept from task to task besides the network, with the stored samples "
+    "as the data set has them (one byte a pixel). Units added: growth of the network. Time: training and evaluation"
 )
 REGULARIZATION_NOTE = (
-    "Regularization methods are expected to remember only the last task here: without old data, nothing trains the "
-    "shared output layer to separate new classes from old ones. Their task-incremental accuracy shows what they "
-    "do remember."
+    "Regularization methods that remember only the last task here owe that to a choice of loss: without old data, a "
+    "cross-entropy over all classes seen so far pushes the scores of old classes down on every new sample. The setting "
+    "`loss_over` own leaves them alone. Task-incremental accuracy shows what these methods do remember."
 )
+BEST_NOTE = (
+    "Bold: the best ACC, and every other that does not differ from it significantly, by a two-sided paired t-test "
+    f"over common seeds at {LEVEL * 100:.0f} %, each method tested by itself; bounds take no part."
+)
+UNTESTED_NOTE = f"No ACC is marked as the best: differences are tested with at least {MIN_SEEDS} common seeds."
 
 
 def run_tables(data: "RunData") -> list[Table]:
@@ -145,8 +151,9 @@ def seeds_table(runs: "Sequence[RunData]") -> Table:
     return Table(title, ["seed", *keys], rows)
 
 
-def comparison_table(data: "ComparisonData") -> Table:
-    """One row per method, as in the paper's tables 2 and 3."""
+def comparison_table(data: "ComparisonData", accs: Mapping[str, Seeds] | None = None) -> Table:
+    """One row per method, as in the paper's tables 2 and 3. The best ACC, and those that do not differ from it
+    significantly, are bold. `accs` has each method's ACC by seed where the comparison is without its runs."""
     from spacenet.experiments.comparison import REFERENCE
 
     std = ", mean ± standard deviation" if any(row.seeds > 1 for row in data.rows) else ""
@@ -155,11 +162,17 @@ def comparison_table(data: "ComparisonData") -> Table:
     notes = [COMPARISON_LEGEND + (f", as a multiple of {REFERENCE}'s." if relative else ".")]
     if any(row.strategy == "Regularization" and row.acc.mean < row.task_il_acc.mean / 2 for row in data.rows):
         notes.append(REGULARIZATION_NOTE)  # readers may take it for a mistake
+    accs = accs or data.accs
+    rivals = {row.method: accs[row.method] for row in data.rows if row.strategy != "Bound" and row.method in accs}
+    best = find_best(rivals)
+    if len(rivals) > 1:
+        notes.append(f"{BEST_NOTE} Here: {', '.join(best)}." if best else UNTESTED_NOTE)
     cells = {name: [text(row) for row in data.rows] for name, text in COMPARISON_COLUMNS.items()}
     if cells[LAST] == cells[ACC]:
         del cells[LAST]
     known = {name: column for name, column in cells.items() if any(column) or not column}
-    return Table(title, list(known), list(zip(*known.values(), strict=True)), "ll", notes)
+    bold = [(number, list(known).index(ACC)) for number, row in enumerate(data.rows) if row.method in best]
+    return Table(title, list(known), list(zip(*known.values(), strict=True)), "ll", notes, bold)
 
 
 def sweep_table(trials: "Sequence[Trial]") -> Table:

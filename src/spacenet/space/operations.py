@@ -77,9 +77,9 @@ def cross_entropy(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return loss, _log_softmax_backward(gradient, logarithms, 1, scores.dtype)
 
 
-def add_phantoms(scores: Tensor, count: int) -> Tensor:
-    """The scores, and one more that has the weight of `count` classes of score 0: its logarithm."""
-    return F.pad(scores, (0, 1), value=math.log(count)) if count else scores
+def add_phantoms(scores: Tensor, weight: float) -> Tensor:
+    """The scores, and one more that weighs as much as this many classes of score 0: its logarithm."""
+    return F.pad(scores, (0, 1), value=math.log(weight)) if weight else scores
 
 
 def norm_values(name: str, shape: tuple[int, ...] = ()) -> tuple[UnitValue, ...]:

@@ -1,5 +1,8 @@
+import numpy as np
+import pytest
 import torch
 
+from spacenet.data.stream import Stream
 from spacenet.methods.shared.memory import Memory
 from tests.methods.support import small_stream
 
@@ -28,6 +31,17 @@ def test_trimming_leaves_the_first_of_each_class() -> None:
     assert memory.samples().y.tolist() == [0, 1, 2, 3]
     assert len(memory) == 4
     assert memory.nbytes == 4 * (8 * 4 + 8)  # eight features of four bytes, a class number of eight
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("uint8", 1), ("float16", 2), ("float32", 4), ("float64", 4)])
+def test_a_sample_is_counted_as_what_storing_it_takes(dtype: str, size: int) -> None:
+    x = np.arange(40 * 3 * 4).reshape(40, 3, 4) % 256
+    stream, memory = Stream.from_arrays(x.astype(dtype), np.arange(40) % 4), Memory()
+    memory.keep(stream[0])
+    memory.keep(stream[1], torch.arange(10))
+    memory.trim(2)
+    assert memory.nbytes == 8 * (12 * size + 8)
+    assert stream[0].train.to(torch.device("cpu")).value_bytes == stream.dataset.x_train.dtype.itemsize
 
 
 def test_new_samples_come_after_the_kept_ones() -> None:

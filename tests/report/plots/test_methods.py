@@ -65,6 +65,21 @@ def test_time_is_relative_to_naive_if_it_is_there(comparison: ComparisonData) ->
     assert [cost.mean for cost in alone.costs] == [3, 6]
 
 
+def test_the_first_in_rank_need_not_differ_from_the_second() -> None:
+    near = [(70.0, 68.0), (72.0, 74.5), (71.0, 70.0)]
+    found = [
+        run(name, [accs[place]], seed)
+        for seed, accs in enumerate(near)
+        for place, name in enumerate(("er", "spacenet"))
+    ]
+    title = acc_plot(comparison_data(*found)).title
+    assert (
+        title == "er is the most accurate: 71.0 ± 1.0 %; next is spacenet with 70.8 ± 3.3 %, no significant difference"
+    )
+    apart = [run("er", [90.0 + seed], seed) for seed in range(3)] + found[1::2]
+    assert "significant" not in acc_plot(comparison_data(*apart)).title
+
+
 def test_methods_are_ranked(comparison: ComparisonData) -> None:
     plot = acc_plot(comparison)
     assert plot.title.startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")

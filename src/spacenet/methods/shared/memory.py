@@ -18,13 +18,15 @@ class Memory:
 
     @property
     def nbytes(self) -> int:
-        return sum(samples.x.nbytes + samples.y.nbytes for samples in self._samples.values())
+        """What storing the samples takes: raw inputs, or normalized ones if these are smaller, and class numbers."""
+        each = self._samples.values()
+        return sum(s.x.numel() * min(s.value_bytes, s.x.element_size()) + s.y.nbytes for s in each)
 
     def keep(self, task: Task, rows: Tensor | None = None) -> None:
         """Keep the given rows of the task's training data in their order, by default all of them."""
         train = task.train
         self.rows[task.index] = torch.arange(len(train)) if rows is None else rows
-        self._samples[task.index] = train if rows is None else Samples(train.x[rows], train.y[rows])
+        self._samples[task.index] = train if rows is None else train.take(rows)
 
     def trim(self, per_class: int) -> None:
         """Drop all but the first `per_class` samples of each class."""
@@ -32,7 +34,7 @@ class Memory:
             numbers = samples.y.unique().tolist()
             first = torch.cat([(samples.y == number).nonzero().flatten()[:per_class] for number in numbers])
             self.rows[task] = self.rows[task][first]
-            self._samples[task] = Samples(samples.x[first], samples.y[first])
+            self._samples[task] = samples.take(first)
 
     def samples(self) -> Samples:
         """All kept samples; there must be at least one."""

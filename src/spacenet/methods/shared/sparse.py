@@ -77,8 +77,11 @@ class SparseSettings(MethodSettings):
     unused_first: bool = False
     """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
     phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] | None = None
-    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0.
-    Default: none in this package's networks for images, otherwise 8."""
+    """Classes of other tasks that take part in the loss, as in the authors' code. They have no connections during the
+    task: their score is 0. Default: none in this package's networks for images, otherwise 8."""
+    phantom_scores: Literal["zero", "bias"] = "zero"
+    """Scores of phantom classes: 0, or for classes of earlier tasks the bias that their output has learned, as in the
+    authors' code. Then all earlier classes take part, even if they are more than `phantom_classes`."""
     label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
     """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
     balance: Kind = "none"
@@ -115,6 +118,7 @@ class SparseMethod(Method):
     rotated_head: nn.Linear | None = None
     precomputed: Params
     first_output: int
+    phantom_weight: float
     saved_task: dict[str, Tensor] = kept("task", dict, on_cpu=True)
     """What `load_state` found of an unfinished task, for `resume_task`."""
     keeps_classifiers = False
@@ -249,11 +253,20 @@ class SparseMethod(Method):
         self.workspace, self.precomputed = workspace, workspace.frozen_inputs.precompute(data.x)
         outputs = workspace.units[self.blueprint.output.name]
         self.first_output = int(outputs[0])
+        self.phantom_weight = self._weigh_phantoms()
         if self._rotates(task.index, tuple(data.x.shape[1:])):
             check_rotatable(tuple(data.x.shape[1:]))
             rng = self.rng("rotations", task.index)
             sources = sum(workspace.sizes[link.source] * link.each[1] for link in self.blueprint.classifiers)
             self.rotated_head = make_rotated_head(sources, len(outputs), rng, self.device)
+
+    def _weigh_phantoms(self) -> float:
+        """How many classes of score 0 weigh as much as all phantom classes."""
+        biases = self.ledger.units.get(f"{self.blueprint.output.name}.bias")
+        if self.settings.phantom_scores == "zero" or biases is None:
+            return self.phantom_classes
+        earlier = biases[: self.first_output].double()  # none where earlier classifiers stay connected
+        return float(earlier.exp().sum()) + max(0, self.phantom_classes - len(earlier))
 
     def active_workspace(self) -> Workspace:
         assert self.workspace is not None, "no task is being learned"
@@ -291,7 +304,7 @@ class SparseMethod(Method):
         # Without autograd where the workspace does without it too, unless a subclass adds something to this loss.
         by_hand = output.is_leaf and not self.settings.label_smoothing and type(self).loss is SparseMethod.loss
         scores = output.detach() if by_hand else output
-        scores = add_phantoms(scores, self.phantom_classes)
+        scores = add_phantoms(scores, self.phantom_weight)
         if not by_hand:
             return F.cross_entropy(scores, self.target(batch), label_smoothing=self.settings.label_smoothing)
         loss, gradient = cross_entropy(scores, self.target(batch))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from spacenet.experiments.comparison import REFERENCE, ComparisonData, Row
 from spacenet.report.plots.drawing import Box, place_labels, round_ticks
 from spacenet.report.plots.plot import INK, MUTED, Axes, Figure, Plot, new_axes, task_colors
+from spacenet.utils.significance import LEVEL, paired_p
 from spacenet.utils.text import MeanStd, format_bytes
 
 BOUND = "Bound"
@@ -53,7 +54,11 @@ def acc_plot(comparison: ComparisonData) -> Plot:
         bars.append(Bar(row, row.acc.mean, text, std))
     best, *others = [bar for bar in bars if bar.row.strategy != BOUND] or bars
     title = f"{best.row.method} is the most accurate: {best.text}"
-    title += f"; next is {others[0].row.method} with {others[0].text}" if others else ""
+    if others:
+        title += f"; next is {others[0].row.method} with {others[0].text}"
+        accs = comparison.accs
+        p = paired_p(*(accs.get(bar.row.method, {}) for bar in (best, others[0])))
+        title += ", no significant difference" if p is not None and p >= LEVEL else ""
     bounds = [f"{bar.row.method} {bar.value:.0f} %" for bar in bars if bar.row.strategy == BOUND != best.row.strategy]
     title += f" (bounds: {', '.join(bounds)})" if bounds else ""
     what = "ACC (mean accuracy over all tasks after the last one)"
