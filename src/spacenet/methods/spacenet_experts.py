@@ -9,7 +9,7 @@ class on the first expert's features help to decide between tasks.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
 
@@ -39,8 +39,8 @@ PROJECTION, DENSITY, HEADS, BIAS = "projection", "density", "rotated", "bias"
 class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
     """How large an expert is, how it is trained, and what is kept of each class."""
 
-    components: Annotated[int, Ge(1), Le(1000)] = 1
-    """Gaussians per class."""
+    components: Annotated[int, Ge(1), Le(1000)] | None = None
+    """Gaussians per class. Default: 1."""
     max_weights: Annotated[int, Ge(1)] | None = None
     """Weights that the experts of all expected tasks may have together; each gets the same part. Default: as many as
     fit into the network."""
@@ -85,7 +85,8 @@ class SpaceNetExperts(AdaptiveMethod):
 
     def setup(self) -> None:
         super().setup()
-        self.densities = self.settings.build_densities(whiten=True)
+        chosen = replace(self.settings, components=self.settings.components or 1)
+        self.densities = chosen.build_densities(whiten=True)
 
     def default_budget(self, tasks: int) -> TaskBudget:
         return dense_budget(self.blueprint, tasks, self.settings.max_weights)
