@@ -69,7 +69,7 @@ def test_the_readme_runs_as_written(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors"}
 
 
-@pytest.mark.parametrize("page", ["docs/api.md", "docs/own-net.md", "docs/tutorial-method.md"])
+@pytest.mark.parametrize("page", ["docs/api.md", "docs/experts.md", "docs/own-net.md", "docs/tutorial-method.md"])
 def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path, quick=True)
 

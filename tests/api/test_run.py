@@ -97,11 +97,11 @@ def test_the_folder_of_a_run_on_data_in_memory_says_how_to_go_on(place: Path) ->
 
 
 def test_seeds_in_parallel_processes_are_the_single_runs(place: Path) -> None:
-    found = spacenet.run(cloud_stream(), seeds=2, seed=3, workers=2, **QUICK, **SPACE)
+    found = spacenet.run(cloud_stream(), "spacenet", seeds=2, seed=3, workers=2, **QUICK, **SPACE)
     assert isinstance(found, SeedResults)
     assert [result.seed for result in found] == [3, 4]
     for result in found:
-        assert bits(result) == bits(spacenet.run(cloud_stream(), seed=result.seed, **QUICK, **SPACE))
+        assert bits(result) == bits(spacenet.run(cloud_stream(), "spacenet", seed=result.seed, **QUICK, **SPACE))
     assert found.acc.mean == pytest.approx(sum(result.acc for result in found) / 2)
     assert found.acc.std > 0
     assert found.failures == ()

@@ -21,6 +21,7 @@ PAGES = (
     "docs/tutorial-method.md",
     "docs/own-data.md",
     "docs/own-net.md",
+    "docs/experts.md",
     "docs/deploy.md",
     "docs/reports.md",
     "docs/api.md",

@@ -108,7 +108,7 @@ def test_presets_of_a_stream_are_chosen_by_name() -> None:
     expanded = preset_config("cifar-10-100", "spacenet", preset="expanded").model.method_settings
     assert isinstance(expanded, AdaptiveSettings)
     assert expanded.expand == "6:conv2=8,conv3=8"
-    message = "preset: unknown preset of icifar-100 'expanded'. Choose from small-cnn, wrn-28-10."
+    message = "preset: unknown preset of icifar-100 'expanded'. Choose from small-cnn, wrn-28-10, experts."
     with pytest.raises(SettingsError) as raised:
         preset_config("icifar-100", "spacenet", preset="expanded")
     assert str(raised.value) == message
