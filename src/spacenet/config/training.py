@@ -39,7 +39,7 @@ class TrainingConfig(Settings):
     momentum: Annotated[float, Ge(0), Lt(1)] = 0.0
     """Momentum of SGD."""
     nesterov: bool = False
-    """Nesterov's form of momentum, of SGD too."""
+    """Use Nesterov's form of momentum."""
     weight_decay: Annotated[float, Ge(0), Le(1000)] = 0.0
     """L2 penalty on the weights that the task may change."""
     augment: Literal["none", "crop-flip"] = "none"
