@@ -83,14 +83,37 @@ def test_what_predicts_is_what_was_trained() -> None:
     torch.testing.assert_close(method.predict(x), seen["scores"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("limit", [300, 3000, 10**9])
+@pytest.mark.parametrize("limit", [3000, 10**9])
 def test_the_weights_of_all_tasks_stay_within_the_limit(limit: int) -> None:
     method = experts(max_weights=limit)
     hidden = [link for link in method.blueprint.links if link not in method.blueprint.classifiers]
     weights = sum(method.ledger.connections[link.name].value.numel() for link in hidden)
-    if limit > 300:  # one unit of each layer is the least
-        assert weights <= limit
+    assert weights <= limit
     assert method.space_left(2) == 0 or limit < 10**9
+
+
+def test_an_expert_has_at_least_one_unit_of_each_layer() -> None:
+    method = experts(max_weights=1)
+    assert set(method.task_budget.selected) == {1}
+    assert all(int(method.ledger.used(layer.name).sum()) == 3 for layer in method.blueprint.hidden)
+
+
+def test_statistics_are_computed_on_the_input_of_the_last_convolution_but_one() -> None:
+    method, x = experts(1, statistics_weight=0.1), images()[0].test.x
+    found: dict[str, Tensor] = {}
+    params = {name.removeprefix("network/"): t for name, t in method.experts[0].params.items()}
+    method.blueprint.forward(params, x, found.__setitem__)
+    convolutions = [link.name for link in method.blueprint.links if link.stride]
+    expected = F.adaptive_avg_pool2d(found[convolutions[-2]], 2).flatten(1).clamp_min(0).sqrt()
+    torch.testing.assert_close(method.represent(x), expected)
+
+
+def test_mirrored_features_are_those_of_an_image_and_its_mirror_image() -> None:
+    x = images()[0].test.x
+    plain, mirrored = (experts(1, statistics_weight=0.1, mirror=mirror) for mirror in (False, True))
+    torch.testing.assert_close(mirrored.represent(x), (plain.represent(x) + plain.represent(x.flip(-1))) / 2)
+    torch.testing.assert_close(mirrored.represent(x), mirrored.represent(x.flip(-1)))
+    assert not torch.allclose(plain.represent(x), plain.represent(x.flip(-1)))
 
 
 def test_samples_that_are_no_images_are_learned_upright() -> None:

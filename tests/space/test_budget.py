@@ -152,3 +152,11 @@ def test_dense_parts_fill_the_network_or_stay_within_the_limit(tasks: int, limit
         assert max(fit) <= tasks + 1
     else:
         assert weights_of(ledger, budget) * tasks <= limit or set(budget.selected.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "units"), [(5, (24, 96, 192, 384)), (10, (16, 64, 128, 256)), (20, (12, 48, 96, 192))]
+)
+def test_dense_parts_have_sizes_that_suit_a_gpu(tasks: int, units: tuple[int, ...]) -> None:
+    wide = build_wide_resnet((3, 32, 32), depth=16, hidden=(240, 960, 1920, 3840))
+    assert tuple(dense_budget(wide, tasks, 31_000_000).selected) == units

@@ -196,7 +196,9 @@ _EWC, _SI, _LWF = {"strength": 1200.0}, {"strength": 600.0}, {"strength": 8.0}
 
 METHOD_PRESETS: dict[str, dict[str, Layer]] = {
     "spacenet-experts": {
-        "icifar-100": _own({"max_weights": 28_500_000, "contrast": 1.0, "statistics_weight": 0.01}),
+        "icifar-100": _own(
+            {"max_weights": 31_000_000, "contrast": 1.0, "statistics_weight": 0.15, "shrinkage": 0.75, "mirror": True}
+        ),
     },
     "ewc": {ANY: _ADAM, MNIST: _own(_EWC), FASHION_MNIST: _own(_EWC, epochs=4)},
     "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},

@@ -4,7 +4,8 @@ A task gets units of its own and all connections between them, so a step costs t
 first, and what one task has learned no other one can disturb. Square images are learned in four orientations, each
 class in each orientation as a class of its own, and these outputs are kept: a class is scored by the mean of its score
 in each orientation. Experts never see each other's classes, but their raw scores are comparable; statistics of each
-class on the first expert's features help to decide between tasks.
+class on the first expert's features help to decide between tasks. In a convolutional network these are the inputs of
+the last convolution but one, which tell unknown classes apart better than what the last one makes of them.
 """
 
 import math
@@ -23,7 +24,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, Params, Samples, Task, kept, map_batches
 from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
-from spacenet.methods.shared.class_statistics import ClassStatisticsSettings
+from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
 from spacenet.methods.shared.rotations import ORIENTATIONS
 from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod, AdaptiveSettings, Rotations
@@ -53,6 +54,9 @@ class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
     statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
     """Factor of the log-densities of classes, given the first expert's features, that are added to the scores; with 0
     no statistics are kept."""
+    mirror: bool = False
+    """Compute statistics on the mean of the features of an image and its mirror image, in a convolutional network. For
+    images that are flipped in training too."""
     phantom_classes: Annotated[int, Ge(0)] | None = 0
     """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
     rewire_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
@@ -182,11 +186,16 @@ class SpaceNetExperts(AdaptiveMethod):
         return self._represent(self.experts[0].params, x)
 
     def _represent(self, params: Params, x: Tensor) -> Tensor:
-        """Square roots of the features, which are closer to Gaussian; of images in all four orientations."""
+        """Square roots of features, which are closer to Gaussian."""
         rotates = f"{HEADS}/{BIAS}" in params
         network = section(params, "network") if rotates else params
-        found = [self._run(network, x.rot90(turn, (-2, -1)))[1] for turn in range(ORIENTATIONS if rotates else 0)]
-        return torch.cat(found or [self._run(network, x)[1]], 1).clamp_min(0.0).sqrt()
+        convolutions = [link for link in self.blueprint.links if link.stride]
+        if convolutions:
+            views = [x, x.flip(-1)] if self.settings.mirror else [x]
+            found = [extract_features(self.blueprint, network, view, convolutions[-2:-1]) for view in views]
+            return torch.stack(found).mean(0)
+        orientations = [x.rot90(turn, (-2, -1)) for turn in range(ORIENTATIONS)] if rotates else [x]
+        return torch.cat([self._run(network, each)[1] for each in orientations], 1).clamp_min(0.0).sqrt()
 
     @cached_property
     def predictor(self) -> Pack:

@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -16,7 +16,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
-from spacenet.space.blueprint import Blueprint, Params
+from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.space.pack import Pack
 
 Representation = Literal["auto", "inputs", "edges", "features"]
@@ -89,9 +89,9 @@ FIXED: dict[str, Callable[[Tensor], Tensor]] = {"inputs": lambda x: x.flatten(1)
 """Representations that are not learned."""
 
 
-def extract_features(blueprint: Blueprint, params: Params, x: Tensor) -> Tensor:
-    """The inputs of the network's last links, concatenated: (n, d)."""
-    chosen = [link.name for link in blueprint.links[-LAYERS:]]
+def extract_features(blueprint: Blueprint, params: Params, x: Tensor, links: Sequence[Link] = ()) -> Tensor:
+    """The inputs of these links, by default the network's last, concatenated: (n, d)."""
+    chosen = [link.name for link in links or blueprint.links[-LAYERS:]]
     entering: dict[str, Tensor] = {}
 
     def hook(link: str, h: Tensor) -> None:
