@@ -108,6 +108,14 @@ def test_statistics_are_computed_on_the_input_of_the_last_convolution_but_one() 
     torch.testing.assert_close(method.represent(x), expected)
 
 
+def test_fewer_directions_change_what_statistics_say_and_nothing_else() -> None:
+    method, x = experts(2, statistics_weight=0.1, directions=3), images()[0].test.x
+    thin, whole = method.predict_truncated(x, [1, 3])
+    torch.testing.assert_close(whole, method.predict(x))
+    torch.testing.assert_close(thin, method.truncate(1)(x))
+    assert not torch.allclose(thin, whole)
+
+
 def test_mirrored_features_are_those_of_an_image_and_its_mirror_image() -> None:
     x = images()[0].test.x
     plain, mirrored = (experts(1, statistics_weight=0.1, mirror=mirror) for mirror in (False, True))

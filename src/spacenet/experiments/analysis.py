@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.experiments.metrics import accuracies
-from spacenet.methods.base import Method, map_batches
+from spacenet.methods.base import Method
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.density.statistics import count_floats
 from spacenet.model.scores import Calibration, Mistake, Mistakes, confident_mistakes, displayable
@@ -102,8 +102,9 @@ class Analysis:
         tests = evenly_spaced(tests)
         x = torch.cat([test.x for test in tests])
         found = []
-        for directions in truncation_steps(memory.directions):
-            class_il, _ = accuracies(map_batches(method.truncate(directions), x, method.device), tests, classes)
+        steps = truncation_steps(memory.directions)
+        for directions, output in zip(steps, method.predict_truncated(x, steps), strict=True):
+            class_il, _ = accuracies(output, tests, classes)
             floats = count_floats(memory.gaussians, directions, memory.dimensions)
             found.append(Truncated(directions, floats, sum(class_il) / len(class_il)))
         self.class_memory, self.truncated = memory, tuple(found)

@@ -15,7 +15,7 @@ A method is a short file that declares its settings and overrides the hooks it n
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import get_annotations
@@ -341,6 +341,10 @@ class Method(ABC):
     def truncate(self, directions: int) -> Pack:
         """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
+
+    def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
+        """The scores of any number of samples for each of these numbers of directions."""
+        return [map_batches(self.truncate(directions), x, self.device) for directions in steps]
 
     def parameters_kept(self) -> int:
         """How many trained numbers the network has in the end."""

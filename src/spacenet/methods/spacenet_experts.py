@@ -9,7 +9,7 @@ the last convolution but one, which tell unknown classes apart better than what 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -201,9 +201,6 @@ class SpaceNetExperts(AdaptiveMethod):
     def predictor(self) -> Pack:
         return self._predict_with(self.densities)
 
-    def truncate(self, directions: int) -> Pack:
-        return self._predict_with(self.densities.truncate(directions))
-
     def _predict_with(self, densities: Densities) -> Pack:
         experts, weight = self.experts, self.settings.statistics_weight
         params = {name: t for n, each in enumerate(experts) for name, t in in_section(f"{n}", each.params).items()}
@@ -220,6 +217,19 @@ class SpaceNetExperts(AdaptiveMethod):
             return score + weight * fit.to(score.dtype)
 
         return Pack(forward, params)
+
+    def score_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The experts' scores of any number of samples, and the features that statistics are computed on."""
+        score = map_batches(lambda each: torch.cat([expert(each) for expert in self.experts], 1), x, self.device)
+        return score, map_batches(self.represent, x, self.device)
+
+    def truncate(self, directions: int) -> Pack:
+        return self._predict_with(self.densities.truncate(directions))
+
+    def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
+        score, h = self.score_parts(x)  # once for all steps: the experts take most of the time
+        fits = (scores(self.densities.truncate(directions).compute_params(), h) for directions in steps)
+        return [score + self.settings.statistics_weight * fit.to(score.dtype) for fit in fits]
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None

@@ -1,0 +1,102 @@
+"""What each part of spacenet-experts contributes: `python -m benchmarks.experts`, on a GPU.
+
+Learns iCIFAR-100 with the preset `experts` without a tenth of the training data, and measures on that tenth what the
+scores for upright images, the mean over four orientations and the class statistics give alone, and what both together
+give for several weights of the statistics. The preset's weight was chosen here; the test set is not used.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from torch import Tensor
+
+from benchmarks.command import measured, read_options
+from benchmarks.workload import random_samples
+from spacenet.config.presets import preset_config
+from spacenet.experiments.metrics import accuracies
+from spacenet.experiments.run import Run
+from spacenet.methods.base import map_batches
+from spacenet.methods.density.densities import scores
+from spacenet.methods.spacenet_experts import SpaceNetExperts
+from spacenet.report.tables import Table
+
+WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
+UPRIGHT, FOUR, STATISTICS = "scores, upright", "scores, mean over four orientations", "class statistics"
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure."""
+
+    classes_per_task: int = 10
+    """Classes of each task."""
+    seed: int = 0
+    """Seed of the run."""
+    epochs: int | None = None
+    """Epochs per task; default: the preset's."""
+    held_out: float = 0.1
+    """Part of the training data that is measured on."""
+    json: Path | None = None
+    """Also write the raw figures to this file."""
+    tiny: bool = False
+    """Random images and a tiny network: shows whether the measuring works, nothing else."""
+
+
+def measure(options: Options, console: Console) -> Figures:
+    """Learn, measure and print; returns the accuracies in percent."""
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as scratch:
+        settings = _settings(options, Path(scratch))
+        run = Run(preset_config("icifar-100", "spacenet-experts", settings, preset="experts"))
+        run.execute()
+    method, x = run.method, run.test_x
+    assert isinstance(method, SpaceNetExperts)
+    four, features = method.score_parts(x)
+    statistics = scores(method.densities.compute_params(), features)
+    parts = {UPRIGHT: map_batches(method.pack, x, method.device), FOUR: four, STATISTICS: statistics}
+    parts |= {f"both, weight {each:g}": parts[FOUR] + each * parts[STATISTICS] for each in WEIGHTS}
+    figures = {name: _accuracies(run, score) for name, score in parts.items()}
+    title = (
+        f"iCIFAR-100, {len(run.stream)} tasks of {options.classes_per_task} classes, seed {options.seed}, held-out data"
+    )
+    rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in figures.items()]
+    console.print(Table(title, ["", "ACC", "task-IL"], rows))
+    seconds = time.perf_counter() - began
+    console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
+    facts = {"date": date.today().isoformat(), "hardware": run.hardware.describe(), "seconds": seconds}
+    return {**facts, "classes_per_task": options.classes_per_task, "seed": options.seed, "parts": figures}
+
+
+def _settings(options: Options, scratch: Path) -> Figures:
+    stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
+    training: Figures = {"evaluate_every": 100} | ({"epochs": options.epochs} if options.epochs else {})
+    if not options.tiny:
+        return {"stream": stream, "training": training, "seed": options.seed}
+    stream["data"] = random_samples(scratch / "random.npz", 400, 100, (3, 8, 8), 20)
+    return {
+        "stream": stream,
+        "training": training | {"epochs": 1, "precision": "32", "device": "cpu"},
+        "method": {"max_weights": 20_000},
+        "seed": options.seed,
+    }
+
+
+def _accuracies(run: Run, score: Tensor) -> dict[str, float]:
+    found: Sequence[Any] = accuracies(score, run.tests, run.classes)
+    return {name: sum(each) / len(each) for name, each in zip(("acc", "task_il_acc"), found, strict=True)}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return measured("experts", read_options(Options, "experts", arguments), measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
