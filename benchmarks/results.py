@@ -1,4 +1,4 @@
-"""docs/results.md, the paper's figures beside ours, and docs/density.md, what class statistics add.
+"""docs/results.md, the paper's figures beside ours; docs/density.md, what class statistics add; docs/experts.md.
 
 python -m benchmarks.results run NAME …        run these rows of results/*.toml, keep their figures
 python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
@@ -31,7 +31,7 @@ from spacenet.utils.text import MeanStd, format_bytes, format_mean_std
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {"rows.toml": "results.md", "density.toml": "density.md"}
+PAGES = {"rows.toml": "results.md", "density.toml": "density.md", "experts.toml": "experts.md"}
 """For each file of rows the page that shows them."""
 INTRODUCTION = f"""\
 # Results
@@ -59,6 +59,7 @@ earlier task also keeps its bias in the loss; here its score is 0, unless `--pha
 
 Figures = dict[str, Any]
 FIGURES = ("acc", "bwt", "task_il_acc")
+FLOAT_BYTES = 4
 
 
 def content(file: str) -> dict[str, Any]:
@@ -110,6 +111,8 @@ def figures_of_seed(metrics: Figures) -> Figures:
         "matrix": [[round(value, 3) for value in line] for line in metrics["matrix"]],
         "connections": metrics["connections"],
         "bytes_kept": metrics["bytes_kept"],
+        "aia": metrics["aia"],
+        "numbers_kept": metrics["parameters"] + metrics["extra_bytes"] // FLOAT_BYTES,
         "seconds": round(metrics["seconds"], 1),
     }
 
@@ -125,7 +128,7 @@ def page(file: str) -> None:
     parts = [held.get("introduction", INTRODUCTION)]
     for section in held["section"]:
         found = [(row, _load(row["name"])) for row in section["row"]]
-        table = _table(found) if not section.get("memory") else _table_with_memory(found)
+        table = TABLES[section.get("table", "paper")](found)
         parts.append(f"## {section['title']}\n\n{section['text'].strip()}\n\n{table}")
         if section.get("per_task") and any(figures for _, figures in found):
             parts.append(_per_task(found))
@@ -166,6 +169,24 @@ def _table_with_memory(found: Sequence[tuple[dict[str, Any], Figures | None]]) -
             ours.append(format_bytes(round(mean(sizes))) if sizes else "")
         lines.append([row["label"], *ours, str(len(figures["seeds"])) if figures else ""])
     return _markdown(["", "ACC", "BWT", "task-IL", "kept", "seeds"], lines)
+
+
+def _table_of_protocols(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    """What papers on streams of their own cite, and how many numbers are kept in all."""
+    lines = []
+    for row, figures in found:
+        ours = ["not run yet", *[""] * 5]
+        if figures is not None:
+            seeds = figures["seeds"]
+            ours = [over_seeds([seed[key] for seed in seeds]) for key in ("acc", "aia", "bwt", "task_il_acc")]
+            numbers = mean(seed["numbers_kept"] for seed in seeds) / 1e6
+            ours += [f"{numbers:.1f} M", str(len(seeds))]
+        lines.append([row["label"], *ours])
+    return _markdown(["", "last accuracy", "AIA", "BWT", "task-IL", "numbers kept", "seeds"], lines)
+
+
+TABLES = {"paper": _table, "memory": _table_with_memory, "protocols": _table_of_protocols}
+"""How the rows of a section are shown, by its `table`."""
 
 
 def _per_task(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:

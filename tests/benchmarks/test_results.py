@@ -32,8 +32,9 @@ label = "`naive`"
 command = "split-digits --method naive"
 """
     (tmp_path / "rows.toml").write_text(rows)
-    shown = rows.replace("per_task", "memory").replace('"missing"', '"other"')
-    (tmp_path / "density.toml").write_text(f'introduction = "Said first."\n{shown}')
+    for file, table in (("density.toml", "memory"), ("experts.toml", "protocols")):
+        shown = rows.replace("per_task = true", f'table = "{table}"').replace('"missing"', '"other"')
+        (tmp_path / file).write_text(f'introduction = "Said first."\n{shown}')
     monkeypatch.setattr(results, "HERE", tmp_path)
     monkeypatch.setattr(results, "DOCS", tmp_path)
     return tmp_path
@@ -55,6 +56,9 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert beside.startswith("Said first.")
     assert f"| {format_bytes(found[0]['bytes_kept'])} | 2 |" in beside
     assert "paper ACC" not in beside
+    cited = (here / "experts.md").read_text()
+    assert f"| {results.over_seeds([metrics['aia'] for metrics in found])} |" in cited
+    assert "| 0.0 M | 2 |" in cited
 
 
 def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +99,15 @@ def test_rows_are_compared_over_the_seeds_that_both_have(here: Path) -> None:
     kept = {"digits": [70.0, 71.0, 72.5, 73.0], "missing": [60.0, 61.5, 62.0]}
     for name, accs in kept.items():
         seeds = [
-            {"seed": seed, "acc": acc, "bwt": -1.0, "task_il_acc": 90.0, "matrix": [[acc, 0.0], [acc, acc + 1.0]]}
+            {
+                "seed": seed,
+                "acc": acc,
+                "aia": acc,
+                "bwt": -1.0,
+                "task_il_acc": 90.0,
+                "numbers_kept": 10,
+                "matrix": [[acc, 0.0], [acc, acc + 1.0]],
+            }
             for seed, acc in enumerate(accs)
         ]
         facts = {"date": "2026-11-18", "hardware": "CPU", "seeds": seeds}
