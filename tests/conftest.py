@@ -22,6 +22,13 @@ def _no_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
 
 
+@pytest.fixture
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what a page says besides its plots, which take most of its time. Forks of this process draw none either."""
+    drawn = "spacenet.report.plots.plot.Plot.inline_svg"
+    monkeypatch.setattr(drawn, lambda plot: f'<svg viewBox="0 0 9 9">{plot.name}</svg>')
+
+
 SLOW_FILES = (
     "tests/test_pages.py",
     "tests/experiments/test_engines.py",

@@ -42,6 +42,7 @@ def search() -> SweepResult:
         return spacenet.sweep(cloud_stream(), "naive", trials=2, workers=1, **QUICK)
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_a_run_shows_itself(run: RunResult, place: Path) -> None:
     assert f"{run.acc:.2f} %" in repr(run)
     assert run._repr_html_().count("<table") == len(run.tables()) == 3
@@ -55,6 +56,7 @@ def test_a_run_shows_itself(run: RunResult, place: Path) -> None:
     assert "<html" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_a_page_shows_the_inputs_of_two_runs_beside_each_other(place: Path) -> None:
     quick: dict[str, Any] = {"epochs": 1, "tasks": "0,1/2,3", "progress": False}
     run, other = (spacenet.run("split-digits", method, **quick) for method in ("spacenet", "static-sparse"))

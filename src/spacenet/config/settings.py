@@ -15,8 +15,8 @@ import operator
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -143,13 +143,21 @@ def field_types(kind: Any) -> dict[str, Any]:
 
 def field_docs(kind: type) -> dict[str, str]:
     """The text that stands below each field in the source, inherited ones included, on one line."""
-    from docstring_parser import parse_from_object
-
     docs: dict[str, str] = {}
     for base in filter(dataclasses.is_dataclass, reversed(kind.__mro__)):
-        with suppress(TypeError):  # defined where there is no source to read
-            docs |= {each.arg_name: " ".join(str(each.description).split()) for each in parse_from_object(base).params}
+        docs |= _own_docs(base)
     return docs
+
+
+@cache
+def _own_docs(kind: type) -> dict[str, str]:
+    """Kept, because each look parses the whole file of the class."""
+    from docstring_parser import parse_from_object
+
+    try:
+        return {each.arg_name: " ".join(str(each.description).split()) for each in parse_from_object(kind).params}
+    except TypeError:  # defined where there is no source to read
+        return {}
 
 
 def to_plain(value: Any) -> Any:

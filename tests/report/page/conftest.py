@@ -10,7 +10,6 @@ from spacenet.experiments.comparison import ComparisonData, Failure
 from spacenet.report.page.build import comparison_page, run_page
 from spacenet.report.page.evaluation import evaluation_page
 from spacenet.report.page.page import Page
-from spacenet.report.plots.plot import Plot
 from tests.report.made_up import comparison_data, complete_run, density_run, evaluation, metrics
 
 HOSTILE = (
@@ -59,9 +58,3 @@ def pages(tmp_path_factory: pytest.TempPathFactory, comparison: ComparisonData) 
 def html(pages: dict[str, Page]) -> Callable[[str], str]:
     """The text of a page of each kind, drawn once."""
     return cache(lambda name: pages[name].to_html())
-
-
-@pytest.fixture
-def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For what a page says besides its plots."""
-    monkeypatch.setattr(Plot, "inline_svg", lambda plot: f'<svg viewBox="0 0 9 9">{plot.name}</svg>')
