@@ -10,6 +10,9 @@ from spacenet.methods.density.statistics import ClassStatistics
 
 FOLDS, FOLD_SAMPLES = 4, 4000
 """How often samples are left out, and of how many samples at most: of a class, and of a task ten times as many."""
+LEAST, MANY_CLASSES, MANY_DENSITIES = 2 * FOLDS, 1000, 4_000_000
+"""A class with fewer samples gets one Gaussian, and so do all where they are more; and how many densities of all
+classes at the left-out samples are computed."""
 
 Fit = Callable[[Tensor, int, Generator], ClassStatistics]
 Score = Callable[[ClassStatistics, Tensor], Tensor]
@@ -24,10 +27,16 @@ def choose_components(own: Sequence[Tensor], most: int, fit: Fit, score: Score, 
     fit    computes the statistics of samples with a number of Gaussians
     score  the log-density of each of several statistics at samples
     """
-    numbers = range(1, most + 1)
-    if most == 1 or min(map(len, own)) < 2 * FOLDS:
-        return [1] * len(own)
-    each = min(FOLD_SAMPLES, 10 * FOLD_SAMPLES // len(own))
+    large = [z for z in own if len(z) >= LEAST]
+    chooses = most > 1 and 0 < len(large) <= MANY_CLASSES
+    chosen = iter(_choose(large, most, fit, score, rng) if chooses else [1] * len(large))
+    return [next(chosen) if len(z) >= LEAST else 1 for z in own]
+
+
+def _choose(own: Sequence[Tensor], most: int, fit: Fit, score: Score, rng: Generator) -> list[int]:
+    """The same for classes that have enough samples."""
+    count, numbers = len(own), range(1, most + 1)
+    each = max(LEAST, min(FOLD_SAMPLES, 10 * FOLD_SAMPLES // count, MANY_DENSITIES // count**2))
     orders = [torch.randperm(len(z), generator=rng)[:each] for z in own]
     found, labels = [], []
     for fold in range(FOLDS):
