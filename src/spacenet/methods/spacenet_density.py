@@ -45,7 +45,8 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     network_weight: Annotated[float, Ge(0), Le(MAX_WEIGHT)] | None = None
     """Factor of the network's scores, which are added to the densities within a task. Default: 0.25; where statistics
     are computed on the columns of a table, it is chosen for each task on a fifth of its samples, which its network does
-    not learn from: 0 unless the network clearly helps there, or where that would be fewer than 20 samples."""
+    not learn from: 0 if they are more probable without it, more than 0.25 only if that saves clear errors; 0 where a
+    fifth would be fewer than 20 samples."""
 
     def validate(self) -> None:
         super().validate()
@@ -79,14 +80,15 @@ class SpaceNetDensity(AdaptiveMethod):
         self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
         self.densities = self.settings.build_densities(whiten=self.uses_features)
         self.sharpness = SHARPNESS if self.settings.sharpness is None else self.settings.sharpness
-        self.chooses_weight = False
+        self.is_table = self.chooses_weight = False
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = self._representation(shape)
         self.densities = self.settings.suit(self.densities, shape, kind)
         if self.settings.sharpness is None:
             self.sharpness = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
-        self.chooses_weight = self.settings.network_weight is None and class_statistics.is_table(shape, kind)
+        self.is_table = class_statistics.is_table(shape, kind)
+        self.chooses_weight = self.settings.network_weight is None and self.is_table
         super().check_inputs(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
@@ -161,7 +163,8 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        network, sharpness, tasks = self.pack, self.sharpness, self.classes[: self.tasks_learned]
+        network, sharpness, densest = self.pack, self.sharpness, self.is_table
+        tasks = self.classes[: self.tasks_learned]
         chosen = self.settings.network_weight is None and len(self.weights)
         weights = self.weights if chosen else torch.full((len(tasks),), self._fixed_weight)
         uses_network, differ = bool(weights.any()), len(weights.unique()) > 1
@@ -178,7 +181,7 @@ class SpaceNetDensity(AdaptiveMethod):
             logits = network.forward(section(params, "network"), x) if uses_network else None
             if logits is not None and differ:
                 logits = logits * params[WEIGHT]
-            return combine(fit, logits, tasks, sharpness, weight)
+            return combine(fit, logits, tasks, sharpness, weight, densest=densest)
 
         return Pack(forward, params)
 

@@ -7,7 +7,6 @@ import torch
 
 from spacenet.errors import RunError
 from spacenet.methods.density.densities import Densities, scores
-from spacenet.utils.seeding import generator
 from tests.methods.density.support import SHRINKAGE, rng, some
 
 
@@ -63,17 +62,3 @@ def test_features_that_cannot_be_computed_with_are_an_error(value: float) -> Non
     with pytest.raises(RunError, match="statistics of a class cannot be computed"):
         known.add(some(80) * value, y + 2, range(2, 4), rng())
     assert len(known) == 2
-
-
-def test_the_number_of_gaussians_follows_from_held_out_samples() -> None:
-    """One for a class that is one cloud, two for a class of two; with very few samples, one."""
-    rng = torch.Generator().manual_seed(0)
-    cloud, pair = torch.randn(200, 4, generator=rng), torch.randn(200, 4, generator=rng)
-    pair[:100] += 6
-    few = torch.randn(5, 4, generator=rng)
-    h, y = torch.cat([cloud, pair, few]), torch.tensor([0] * 200 + [1] * 200 + [2] * 5)
-    densities = Densities(2, 4, 0.01, whiten=False, choose_components=True)
-    densities.add(h, y, range(3), generator(0, "summaries", 0))
-    assert densities.classes is not None
-    assert densities.classes.weight.isfinite().sum(1).tolist() == [1, 2, 1]
-    densities.check(densities.tensors(), 3, 4)

@@ -20,6 +20,17 @@ def test_densities_choose_the_task_and_both_the_class() -> None:
     torch.testing.assert_close((answer[0, 2:].exp() / found[1]).float(), within)
 
 
+def test_the_densest_class_may_choose_the_task_however_sure_the_network_is() -> None:
+    """Of two tasks that are about as probable, the other way gives the one whose network is surer."""
+    fit = torch.tensor([[5.0, 5.0, 5.1, 5.05, 0.0]])
+    network = torch.tensor([[9.0, 0.0, 0.0, 1.0, 0.0]])
+    assert combine(fit, network, TASKS, 1.0, 1.0).argmax() == 0
+    answer = combine(fit, network, TASKS, 1.0, 1.0, densest=True)
+    assert answer.argmax() == 3
+    assert float(answer.max()) == pytest.approx(5.1)
+    torch.testing.assert_close(combine(fit, network, TASKS, 0.5, 0.0, densest=True), 0.5 * fit.double())
+
+
 @pytest.mark.parametrize("tasks", [TASKS, (range(2), range(2, 4))])
 def test_without_weight_the_network_says_nothing(tasks: tuple[range, ...]) -> None:
     fit, network = torch.randn(2, 6, tasks[-1].stop)

@@ -1,4 +1,4 @@
-"""The weight of the network's scores: chosen on held-out samples, and 0 unless the network clearly helps."""
+"""The weight of the network's scores, chosen on held-out samples: 0 unless the network helps."""
 
 import torch
 
@@ -33,11 +33,22 @@ def test_nothing_is_held_out_of_a_single_class_or_of_few_samples() -> None:
     assert hold_out(few, range(2), generator(0, "held out", 0)) is None
 
 
-def test_the_network_counts_only_where_it_clearly_helps() -> None:
-    assert choose_weight(scores(wrong=4), scores(wrong=0), Y) == 0.0  # four signs of one kind: two standard errors
+def test_a_network_that_knows_nothing_more_does_not_count() -> None:
+    noise = torch.randn(100, 2, generator=torch.Generator().manual_seed(0))
+    assert choose_weight(scores(wrong=10), noise, Y) == 0.0
     assert choose_weight(scores(wrong=0), scores(wrong=30), Y) == 0.0
-    assert choose_weight(scores(wrong=5), scores(wrong=0, size=2.0), Y) == 1.0
+
+
+def test_a_second_opinion_counts_a_little_and_a_much_better_one_alone() -> None:
+    rng = torch.Generator().manual_seed(1)
+    densities, network = (scores(0, 0.7) + 0.8 * torch.randn(100, 2, generator=rng) for _ in range(2))
+    weight = choose_weight(densities, network, Y)
+    right = [int((densities + each * network).argmax(1).eq(Y).sum()) for each in (0.0, weight)]
+    assert 0.25 <= weight <= 1.0
+    assert right[1] > right[0]
     assert choose_weight(scores(wrong=40, size=10.0), scores(wrong=0), Y) == WEIGHTS[-1]
-    # More network would undo what densities know: the smallest weight that helps is best.
+
+
+def test_more_network_that_undoes_what_densities_know_is_not_taken() -> None:
     both = torch.where(torch.arange(100)[:, None] < 50, scores(0, 3.0), scores(100, 0.1))
     assert choose_weight(both, scores(wrong=30), Y) == 0.25

@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.errors import RunError
+from spacenet.methods.density.components import choose_components
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
@@ -18,8 +19,6 @@ MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
-FOLDS, FOLD_SAMPLES = 4, 4000
-"""How often samples of a class are held out to choose the number of its Gaussians, and of how many samples at most."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Densities:
     dtype: torch.dtype = torch.float32
     """What densities are computed in. With little shrinkage they are so large that 32 bits leave few digits."""
     choose_components: bool = False
-    """Give each class as many Gaussians, up to `components`, as are best for held-out samples of it."""
+    """Give each class as many Gaussians, up to `components`, as are best for samples that are left out."""
 
     def __len__(self) -> int:
         return 0 if self.classes is None else len(self.classes.weight)
@@ -114,26 +113,19 @@ class Densities:
         largest = max(float(z.abs().amax()) for z in own)
         if not largest <= MOST:  # false for NaN too
             raise RunError(f"the statistics of a class cannot be computed: a feature has the magnitude {largest:.3g}")
-        used = [self._choose_components(z, rng) if self.choose_components else self.components for z in own]
+        used = [self.components] * len(own)
+        if self.choose_components:
+            used = choose_components(own, self.components, self._fit, self._score, rng)
         new = [self._fit(z, each, rng) for z, each in zip(own, used, strict=True)]
         self.classes = ClassStatistics.concat(self.classes, new)
 
     def _fit(self, z: Tensor, used: int, rng: Generator) -> ClassStatistics:
         return ClassStatistics.fit(z, self.components, self.directions, rng, used)
 
-    def _choose_components(self, z: Tensor, rng: Generator) -> int:
-        """The number of Gaussians that gives samples of a class (n, d), left out in turn, the largest likelihood."""
-        if len(z) < 2 * FOLDS:
-            return 1
-        order, numbers = torch.randperm(len(z), generator=rng)[:FOLD_SAMPLES], range(1, self.components + 1)
+    def _score(self, classes: ClassStatistics, z: Tensor) -> Tensor:
+        """The log-density of each of these classes at features in the common scale."""
         as_it_is = Scaling(torch.zeros(z.shape[1]), torch.ones(()))
-        likelihood = torch.zeros(len(numbers), dtype=torch.double)
-        for fold in range(FOLDS):
-            rest = torch.cat([order[each::FOLDS] for each in range(FOLDS) if each != fold])
-            candidates = ClassStatistics.concat(None, [self._fit(z[rest], each, rng) for each in numbers])
-            trial = replace(self, scaling=as_it_is, classes=candidates)
-            likelihood += scores(trial.compute_params(), z[order[fold::FOLDS]]).double().sum(0)
-        return numbers[int(likelihood.argmax())]
+        return scores(replace(self, scaling=as_it_is, classes=classes).compute_params(), z)
 
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""
@@ -200,7 +192,15 @@ def scores(params: Params, h: Tensor) -> Tensor:
     return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
 
 
-def combine(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpness: float, weight: float) -> Tensor:
+def combine(
+    fit: Tensor,
+    network: Tensor | None,
+    tasks: Sequence[range],
+    sharpness: float,
+    weight: float,
+    *,
+    densest: bool = False,
+) -> Tensor:
     """Log-probabilities, (n, classes), up to a constant per sample: densities decide between tasks, both within a task.
 
     fit        log-densities of the classes at the inputs
@@ -208,20 +208,29 @@ def combine(fit: Tensor, network: Tensor | None, tasks: Sequence[range], sharpne
     tasks      the classes of each task
     sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
     weight     factor of the network's scores within a task
+    densest    the task of the densest class wins, however sure the network is within it; otherwise the most probable
+               class, given its task, wins over all tasks
     """
     fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
     if network is None:
         return fit
+    join = _rank_tasks if densest else _combine_tasks
     if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
         here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
-        return _combine_tasks(here, scores, weight).flatten(1)
+        return join(here, scores, weight).flatten(1)
     columns = [slice(classes.start, classes.stop) for classes in tasks]
-    return torch.cat([_combine_tasks(fit[:, own], network[:, own], weight) for own in columns], 1)
+    return torch.cat([join(fit[:, own], network[:, own], weight) for own in columns], 1)
 
 
 def _combine_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
     """The task's log-probability plus that of each class within it; classes are the last dimension."""
     return log_sum(fit) + torch.log_softmax(torch.add(fit, network, alpha=weight), -1)
+
+
+def _rank_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
+    """The best class of a task has the task's largest density, the others as much less as both together say."""
+    both = torch.add(fit, network, alpha=weight)
+    return fit.amax(-1, keepdim=True) + (both - both.amax(-1, keepdim=True))
 
 
 def log_sum(logarithms: Tensor) -> Tensor:

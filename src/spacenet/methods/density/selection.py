@@ -5,11 +5,11 @@ import math
 import torch
 from torch import Generator, Tensor
 
+from spacenet.methods.density.calibration import likelihoods
+
 FRACTION, LEAST = 0.2, 20
 """How much of each class is held out; a task that would hold out fewer samples than this holds out none."""
 WEIGHTS = (0.0, 0.25, 1.0, 4.0, 16.0)
-STANDARD_ERRORS = 2.0
-"""A weight is worse than another if it makes more errors by more than this many standard errors of the difference."""
 
 
 def hold_out(y: Tensor, classes: range, rng: Generator) -> Tensor | None:
@@ -22,16 +22,23 @@ def hold_out(y: Tensor, classes: range, rng: Generator) -> Tensor | None:
 
 
 def choose_weight(fit: Tensor, network: Tensor, y: Tensor) -> float:
-    """The smallest weight of the network's scores that is not clearly worse than the best one.
+    """The weight of the network's scores: the likelihood says whether the network helps, the errors how much of it.
+
+    0 if the true classes of held-out samples are most probable without the network. Otherwise the smallest weight that
+    is not clearly worse than the one under which they are most probable: probabilities of a few samples say little of
+    how far to go. Each weight has its own best factor of all scores, because the densities' scale is arbitrary, and
+    with too small a one any second opinion would seem to help.
 
     fit      log-densities of the task's classes at the held-out samples, with their factor, (n, classes)
     network  the network's scores of these classes
     y        the column of each sample's class
     """
-    right = torch.stack([torch.add(fit, network, alpha=weight).argmax(1) == y for weight in WEIGHTS])
-    best = right[right.sum(1).argmax()]
-    for weight, own in zip(WEIGHTS, right, strict=True):
+    sums = [torch.add(fit.double(), network.double(), alpha=weight) for weight in WEIGHTS]
+    best = int(torch.stack([likelihoods(each, y).sum() for each in sums]).argmax())
+    right = [each.argmax(1) == y for each in sums]
+    for number in range(min(best, 1), best):
         # Samples that both have right, or both wrong, say nothing: the difference is a sum of the others' signs.
-        if int(best.sum()) - int(own.sum()) <= STANDARD_ERRORS * math.sqrt(int((best != own).sum())):
-            return weight
-    raise AssertionError("the best weight is not worse than itself")
+        more, differ = int(right[best].sum()) - int(right[number].sum()), int((right[best] != right[number]).sum())
+        if more <= math.sqrt(differ):  # one standard error
+            return WEIGHTS[number]
+    return WEIGHTS[best]
