@@ -2,8 +2,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
+import spacenet
 from spacenet.cli.main import main
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
@@ -54,6 +56,17 @@ def test_unknown_labels_are_named(file: Path, capsys: pytest.CaptureFixture[str]
     np.savez(file.with_name("more.npz"), x=X, y=Y + 2)
     assert main(["evaluate", str(file), str(file.with_name("more.npz"))]) == 0
     assert "20 samples with unknown labels left out: 4 (10), 5 (10)." in capsys.readouterr().out
+
+
+def test_wrong_rows_of_a_table_have_its_columns_names(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"length {number}" for number in range(X.shape[1])]
+    table = pd.DataFrame(X, columns=names).assign(kind=(Y + 1) % 4)  # all of them wrong
+    table.to_csv(file.with_name("table.csv"), index=False)
+    assert main(["evaluate", str(file), str(file.with_name("table.csv")), "--label", "kind"]) == 0
+    assert "length 0" in capsys.readouterr().out
+    shown = spacenet.evaluate(file, table, label="kind").mistakes
+    assert shown.columns == tuple(names)
+    assert spacenet.evaluate(file, (X, (Y + 1) % 4)).mistakes.columns == ()
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ FIXED: dict[str, Any] = {
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
 """What only images or other hardware show, or what changes no result."""
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
-OF_OTHERS = {"max_weights", "contrast", "statistics_weight", "nesterov"}
+OF_OTHERS = {"max_weights", "contrast", "statistics_weight", "mirror", "nesterov"}
 """Of experts, and what needs momentum."""
 
 
@@ -81,10 +81,11 @@ def test_nesterov_takes_effect_with_momentum(fitted: SpaceNetClassifier) -> None
     assert not np.array_equal(*(each.predict_proba(task[0]) for each in found))
 
 
-def test_experts_keep_statistics_from_the_first_task_on_or_not_at_all() -> None:
+@pytest.mark.parametrize(("name", "value"), [("statistics_weight", 0.5), ("mirror", True)])
+def test_experts_keep_their_statistics_as_they_began(name: str, value: object) -> None:
     fitted = SpaceNetClassifier(method="spacenet-experts", **SMALL).fit(*blobs([0, 1]))
-    with pytest.raises(SettingsError, match="statistics_weight"):
-        fitted.set_params(statistics_weight=0.5).partial_fit(*blobs([2, 3]))
+    with pytest.raises(SettingsError, match=name):
+        fitted.set_params(**{name: value}).partial_fit(*blobs([2, 3]))
 
 
 @pytest.mark.parametrize("name", CHANGES)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spacenet.api.results import Shown
 from spacenet.config.stream import DataConfig
 from spacenet.data.sources import Target, data_settings, read_for_evaluation
-from spacenet.data.user_data import arrays_from_memory
+from spacenet.data.user_data import arrays_from_memory, frame_inputs
 from spacenet.errors import DataError
 from spacenet.model.evaluation import Evaluation, evaluate_model
 from spacenet.model.file import load_model
@@ -116,12 +116,12 @@ def evaluate(
     target = Target(found.input_shape, found.fitted_normalization.scale, resize)
     config, paths = DataConfig(**data_settings({"label": label, "drop": drop, "header": header})), _paths(data)
     if paths:
-        x, y = read_for_evaluation(paths, config, target, progress)
+        x, y, columns = read_for_evaluation(paths, config, target, progress)
     else:
-        x, y = arrays_from_memory("data", data, config)
+        (x, y), columns = arrays_from_memory("data", data, config), frame_inputs(data, config)
     name = Path(model).name if isinstance(model, str | Path) else "model"
     names = ", ".join(path.name for path in paths)
-    return EvaluationResult(**vars(evaluate_model(found, x, y)), model=name, data=names or "data")
+    return EvaluationResult(**vars(evaluate_model(found, x, y, columns)), model=name, data=names or "data")
 
 
 def _find_model(model: Any) -> Model:

@@ -93,12 +93,14 @@ def read_labeled(
 
 def read_for_evaluation(
     sources: Sequence[str | Path], config: DataConfig, target: Target, progress: bool = False
-) -> tuple[Array, Array]:
-    """The samples and labels to evaluate a model on: of each file or folder its test part, else all of it."""
+) -> tuple[Array, Array, Sequence[str]]:
+    """The samples and labels to evaluate a model on: of each file or folder its test part, else all of it. Also the
+    names of a table's inputs, if it has a header."""
     reader = _Reader(config, target, None, progress, test_only=True)
     pairs = [reader.open_one(Path(source).expanduser()) for source in sources]
-    x, y, _ = read_parts([part if test is None else test for part, test in pairs], progress)
-    return x, y
+    parts = [part if test is None else test for part, test in pairs]
+    x, y, _ = read_parts(parts, progress)
+    return x, y, parts[0].columns or ()
 
 
 def read_dataset(config: StreamConfig, progress: bool = False) -> Dataset:

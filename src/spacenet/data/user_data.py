@@ -1,5 +1,6 @@
 """Data sets made from what is in memory already: arrays, data frames, and data sets of other libraries."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,6 +89,14 @@ def arrays_from_memory(name: str, source: Any, config: DataConfig) -> tuple[Arra
 def is_frame(source: Any) -> bool:
     """Whether this is a data frame of pandas or of a library like it."""
     return hasattr(source, "columns") and hasattr(source, "to_numpy")
+
+
+def frame_inputs(source: Any, config: DataConfig) -> Sequence[str]:
+    """The names of a data frame's inputs; none if this is no data frame."""
+    if not is_frame(source):
+        return ()
+    names = [str(name) for name in source.columns]
+    return choose_columns("data", names, len(names), config.label, config.dropped).input_names or ()
 
 
 def _split_frame(frame: Any, where: str, config: DataConfig) -> tuple[Array, Any]:

@@ -5,7 +5,7 @@ The data is read in chunks; only counts and the most confident mistakes are kept
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,8 +95,9 @@ class Evaluation:
         }
 
 
-def evaluate_model(model: Model, x: Array | Rows, y: Array) -> Evaluation:
-    """Evaluate a model on raw samples and their labels, chunk by chunk: they may lie in a file.
+def evaluate_model(model: Model, x: Array | Rows, y: Array, columns: Sequence[str] = ()) -> Evaluation:
+    """Evaluate a model on raw samples and their labels, chunk by chunk: they may lie in a file. `columns` are the names
+    of a table's inputs.
 
     Raises `DataError` if the model knows none of the labels.
     """
@@ -107,7 +108,8 @@ def evaluate_model(model: Model, x: Array | Rows, y: Array) -> Evaluation:
     warn_of_scale(model, np.asarray(x[:step]))
     for first in range(0, len(y), step):
         tally.add(np.asarray(x[first : first + step]), y[first : first + step], first)
-    return tally.result()
+    found = tally.result()
+    return replace(found, mistakes=replace(found.mistakes, columns=tuple(columns)))
 
 
 class _Tally:

@@ -216,7 +216,15 @@ class Model:
 
 FIXED_SETTINGS = (
     *("representation", "components", "directions", "balance", "replay", "replay_components", "replay_directions"),
-    *("first_epochs", "first_selected", "first_reserved", "first_connections", "rotations", "statistics_weight"),
+    *(
+        "first_epochs",
+        "first_selected",
+        "first_reserved",
+        "first_connections",
+        "rotations",
+        "statistics_weight",
+        "mirror",
+    ),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""
 

@@ -174,6 +174,8 @@ class Mistakes:
     each: tuple[Mistake, ...] = ()
     inputs: Array | None = None
     """The raw sample of each: images (n, h, w) or (n, 3, h, w) as bytes, other samples as (n, values)."""
+    columns: tuple[str, ...] = ()
+    """The names of the values, where samples are rows of a table that has them."""
 
     @classmethod
     def merge(cls, several: Sequence["Mistakes"]) -> "Mistakes":

@@ -159,6 +159,7 @@ def mistakes_table(mistakes: "Mistakes", most: int | None = None) -> Table:
         for number, each in enumerate(mistakes.each[:most])
     ]
     features = [f"x{number}" for number in range(1, values.shape[1] + 1)] if values is not None else []
+    features = [printable(name) for name in mistakes.columns[: len(features)]] or features
     columns = ["sample", "true class", "predicted as", "confidence %", *features]
     return Table("The most confident mistakes", columns, rows, "lll")
 
