@@ -18,6 +18,7 @@ MAPS_SHARE, MAPS_SHARE_MOST = 0.75, 0.15
 
 BISECTIONS = 40
 DIGITS = 3
+"""Of the number of units of a dense part, in binary."""
 SMALLER = 0.85
 """Part of its share that a task gets where there are more or fewer tasks than a budget was made for: all shall fit."""
 

@@ -37,7 +37,8 @@ class ClassStatisticsSettings(MethodSettings):
 
     components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] | None = None
     """Gaussians per class. Default: 2; where statistics are computed on the columns of a table 1 or 2, whichever gives
-    held-out samples of the class the larger likelihood."""
+    held-out samples of the class the larger likelihood, or 1 for all classes of a task if that tells them apart better.
+    """
     directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
     """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
     shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.02, 0.95)] | None = None
