@@ -1,8 +1,9 @@
 """What each part of spacenet-experts contributes: `python -m benchmarks.experts`, on a GPU.
 
-Learns iCIFAR-100 with the preset `experts` without a tenth of the training data, and measures on that tenth what the
+Learns a stream with the preset `experts` without a tenth of the training data, and measures on that tenth what the
 scores for upright images, the mean over four orientations and the class statistics give alone, and what both together
-give for several weights of the statistics. The preset's weight was chosen here; the test set is not used.
+give for several weights of the statistics. The preset's weight was chosen here. With `--held-out 0` all training data
+are learned and the test set is measured, with the preset's weight only.
 """
 
 import sys
@@ -36,14 +37,18 @@ Figures = dict[str, Any]
 class Options:
     """What to measure."""
 
+    stream: str = "icifar-100"
+    """A stream that has the preset."""
     classes_per_task: int = 10
     """Classes of each task."""
+    max_weights: int | None = None
+    """Weights of all experts together; default: the preset's."""
     seed: int = 0
     """Seed of the run."""
     epochs: int | None = None
     """Epochs per task; default: the preset's."""
     held_out: float = 0.1
-    """Part of the training data that is measured on."""
+    """Part of the training data that is measured on; 0 for the test set."""
     json: Path | None = None
     """Also write the raw figures to this file."""
     tiny: bool = False
@@ -55,31 +60,38 @@ def measure(options: Options, console: Console) -> Figures:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         settings = _settings(options, Path(scratch))
-        run = Run(preset_config("icifar-100", "spacenet-experts", settings, preset="experts"))
-        run.execute()
+        run = Run(preset_config(options.stream, "spacenet-experts", settings, preset="experts"))
+        metrics = run.execute().metrics
+    seconds = time.perf_counter() - began
+    figures = {name: _accuracies(run, score) for name, score in _parts(run, options).items()}
+    title = (
+        f"{options.stream}, {len(run.stream)} tasks of {options.classes_per_task} classes, seed {options.seed}, "
+        f"{metrics['evaluated_on']}"
+    )
+    rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in figures.items()]
+    console.print(Table(title, ["", "ACC", "task-IL"], rows))
+    console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
+    facts = {"date": date.today().isoformat(), "hardware": run.hardware.describe(), "seconds": seconds}
+    return {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
+
+
+def _parts(run: Run, options: Options) -> dict[str, Tensor]:
+    """The scores of all samples that are measured on, by each part alone and by both together."""
     method, x = run.method, run.test_x
     assert isinstance(method, SpaceNetExperts)
     four, features = method.score_parts(x)
     statistics = scores(method.densities.compute_params(), features)
     parts = {UPRIGHT: map_batches(method.pack, x, method.device), FOUR: four, STATISTICS: statistics}
-    parts |= {f"both, weight {each:g}": parts[FOUR] + each * parts[STATISTICS] for each in WEIGHTS}
-    figures = {name: _accuracies(run, score) for name, score in parts.items()}
-    title = (
-        f"iCIFAR-100, {len(run.stream)} tasks of {options.classes_per_task} classes, seed {options.seed}, held-out data"
-    )
-    rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in figures.items()]
-    console.print(Table(title, ["", "ACC", "task-IL"], rows))
-    seconds = time.perf_counter() - began
-    console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
-    facts = {"date": date.today().isoformat(), "hardware": run.hardware.describe(), "seconds": seconds}
-    return {**facts, "classes_per_task": options.classes_per_task, "seed": options.seed, "parts": figures}
+    weights = WEIGHTS if options.held_out else (method.settings.statistics_weight,)
+    return parts | {f"both, weight {each:g}": four + each * statistics for each in weights}
 
 
 def _settings(options: Options, scratch: Path) -> Figures:
     stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
     training: Figures = {"evaluate_every": 100} | ({"epochs": options.epochs} if options.epochs else {})
+    method = {"max_weights": options.max_weights} if options.max_weights else {}
     if not options.tiny:
-        return {"stream": stream, "training": training, "seed": options.seed}
+        return {"stream": stream, "training": training, "method": method, "seed": options.seed}
     stream["data"] = random_samples(scratch / "random.npz", 400, 100, (3, 8, 8), 20)
     return {
         "stream": stream,

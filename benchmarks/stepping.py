@@ -13,6 +13,7 @@ from spacenet.data.stream import Stream
 from spacenet.data.task import Task
 from spacenet.methods.base import Method
 from spacenet.methods.naive import Naive
+from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.nets import build_net
 from spacenet.space.blueprint import CPU
@@ -50,10 +51,16 @@ def new_method(kind: type[Method], config: RunConfig, stream: Stream, device: to
     return kind(build_net(model.net, stream.input_shape), model.method_settings, model.seed, device)
 
 
-def after_tasks(config: RunConfig, stream: Stream, tasks: Sequence[Task], hardware: Hardware | None = None) -> SpaceNet:
-    """SpaceNet that has committed these tasks after a few steps and a rewiring each: room is taken as in a run."""
-    method = new_method(SpaceNet, config, stream, (hardware or Hardware()).device)
-    assert isinstance(method, SpaceNet)
+def after_tasks(
+    config: RunConfig,
+    stream: Stream,
+    tasks: Sequence[Task],
+    hardware: Hardware | None = None,
+    kind: type[AdaptiveMethod] = SpaceNet,
+) -> AdaptiveMethod:
+    """A method that has committed these tasks after a few steps and a rewiring each: room is taken as in a run."""
+    method = new_method(kind, config, stream, (hardware or Hardware()).device)
+    assert isinstance(method, AdaptiveMethod)
     for task in tasks:
         stepper = Stepper(method, task, config, hardware)
         for last in (False, True):

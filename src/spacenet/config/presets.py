@@ -186,20 +186,18 @@ PRESETS: dict[str, dict[str, Preset]] = {
     "cifar-10-100": {
         "small-cnn": Preset(_SMALL_CNN, _SMALL_CNN_10_100, rewire_fraction=0.3, density=_DENSITY_10_100),
         "expanded": Preset(_SMALL_CNN, _SMALL_CNN_10_100 | _EXPANDED, rewire_fraction=0.3),
+        "experts": Preset(_EXPERTS, _ANY_NET),
     },
 }
 """For each stream its presets by name; the first is the default."""
 
 _ADAM = _own(optimizer="adam", learning_rate=0.001)
 _NOT_CENTERED = {"preprocessing": {"centering": 0.0}}  # edges show best in images that are not centered
+_EXPERT = {"max_weights": 31_000_000, "contrast": 1.0, "statistics_weight": 0.15, "shrinkage": 0.75, "mirror": True}
 _EWC, _SI, _LWF = {"strength": 1200.0}, {"strength": 600.0}, {"strength": 8.0}
 
 METHOD_PRESETS: dict[str, dict[str, Layer]] = {
-    "spacenet-experts": {
-        "icifar-100": _own(
-            {"max_weights": 31_000_000, "contrast": 1.0, "statistics_weight": 0.15, "shrinkage": 0.75, "mirror": True}
-        ),
-    },
+    "spacenet-experts": {"icifar-100": _own(_EXPERT), "cifar-10-100": _own(_EXPERT)},
     "ewc": {ANY: _ADAM, MNIST: _own(_EWC), FASHION_MNIST: _own(_EWC, epochs=4)},
     "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},
     "mas": {ANY: _ADAM, FASHION_MNIST: _own(epochs=4)},
