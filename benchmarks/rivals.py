@@ -1,6 +1,6 @@
 """docs/rivals.md: every method with every loss that it offers, each searched with the same number of trials.
 
-python -m benchmarks.rivals [--stream …] [--method …] [--loss …] [--trials 20] [--seeds 3] [--folder DIR]
+python -m benchmarks.rivals [--stream …] [--method …] [--loss …] [--trials 8] [--seeds 3] [--folder DIR]
 python -m benchmarks.rivals --page-only
 
 A cell is a stream, a method and a loss. Its search draws `trials` settings at random over the ranges that the method
@@ -71,7 +71,7 @@ class Options:
     """Default: all that keep no old data."""
     loss: tuple[str, ...] = ()
     """Default: all that the method offers."""
-    trials: Annotated[int, Ge(1)] = 20
+    trials: Annotated[int, Ge(1)] = 8
     seeds: Annotated[int, Ge(1)] = 3
     folder: Path = Path("runs/rivals")
     workers: Annotated[int, Ge(1)] = 1

@@ -48,7 +48,8 @@ class Stepper:
 def new_method(kind: type[Method], config: RunConfig, stream: Stream, device: torch.device = CPU) -> Method:
     """A method of this kind that has learned nothing, for the config's network."""
     model = config.model
-    return kind(build_net(model.net, stream.input_shape), model.method_settings, model.seed, device)
+    settings = model.method_settings.for_tasks(len(stream))
+    return kind(build_net(model.net, stream.input_shape), settings, model.seed, device)
 
 
 def after_tasks(

@@ -175,3 +175,10 @@ def test_a_search_in_a_folder_goes_on(place: Path) -> None:
 def test_a_search_that_cannot_work(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacenet.sweep(cloud_stream(), "naive", **arguments)  # type: ignore[arg-type]
+
+
+def test_a_setting_that_is_given_is_not_searched() -> None:
+    result = spacenet.sweep(cloud_stream(), "spacenet", trials=2, workers=1, phantom_classes=3, **QUICK)
+    assert all("method.phantom_classes" not in trial.values for trial in result.trials)
+    assert all("method.rewire_fraction" in trial.values for trial in result.trials)
+    assert result.best.to_plain()["method"]["phantom_classes"] == 3

@@ -7,6 +7,10 @@ import pytest
 import torch
 
 from benchmarks.expert_steps import EXPERT, SAME_WORK, UPRIGHT, main
+from benchmarks.stepping import new_method
+from benchmarks.workload import stream_of
+from spacenet.config.presets import preset_config
+from spacenet.methods.spacenet_experts import ExpertSettings, SpaceNetExperts
 
 
 def test_first_and_last_task_are_measured_beside_the_dense_network(
@@ -25,3 +29,10 @@ def test_first_and_last_task_are_measured_beside_the_dense_network(
 def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert "there is no GPU here" in capsys.readouterr().err
+
+
+def test_experts_are_as_small_as_the_number_of_tasks_demands() -> None:
+    config = preset_config("split-digits", "spacenet-experts", {"stream": {"classes_per_task": 1}})
+    settings = new_method(SpaceNetExperts, config, stream_of(config)).settings
+    assert isinstance(settings, ExpertSettings)
+    assert settings.expected_tasks == 10

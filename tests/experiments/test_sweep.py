@@ -54,6 +54,19 @@ def test_values_lie_in_the_ranges_and_the_best_is_found(tmp_path: Path, kept: bo
     assert [path.name for path in tmp_path.iterdir()] == (["search"] if kept else [])
 
 
+def test_fixed_settings_are_not_searched() -> None:
+    base: dict[str, Any] = {"stream": {"validation": 0.2}, "training": {"batch_size": 16}}
+    sweep = Sweep("split-digits", "naive", base, fixed=["training.batch_size", "stream.validation"])
+    for trial in sweep.run(3, 1, scored):
+        assert set(trial.values) == {"training.learning_rate", "net.hidden"}
+        assert sweep.config(trial.values).model.training.batch_size == 16
+
+
+def test_a_search_with_nothing_left_to_search_is_refused() -> None:
+    with pytest.raises(SettingsError, match="nothing is left to search"):
+        Sweep("split-digits", "naive", {}, fixed=list(Naive.search_space))
+
+
 def test_random_search_does_not_depend_on_how_many_run_at_once(tmp_path: Path) -> None:
     found = [[t.values for t in search(tmp_path / str(n)).run(5, n, scored)] for n in (1, 4)]
     assert found[0] == found[1]

@@ -301,7 +301,7 @@ def sweep(
     on_trial : callable
         Called with each trial that ends.
     config, progress, engine, address, workers, **settings
-        As in `run`; settings are shared by all trials.
+        As in `run`; all trials share them. A setting that is given is not searched.
 
     Returns
     -------
@@ -328,7 +328,8 @@ def sweep(
     else:
         over = settings_layers(stream, name, {**settings, "validation": validation})
     base, folder = merge(layers, over, {"seed": seed}), Path(out) if out is not None else None
-    search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder)
+    fixed = [f"{section}.{key}" for section, held in over.items() if isinstance(held, Mapping) for key in held]
+    search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder, fixed)
     if search_.config({}).stream.data is not None:
         search_.data = search_.data or build_stream(search_.config({}).stream, progress)
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]

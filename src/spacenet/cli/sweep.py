@@ -18,7 +18,7 @@ from spacenet.config.run import read_toml
 @dataclass(frozen=True)
 class SweepOptions(StreamOptions):
     """Search a method's settings over the ranges that it declares. Trials are scored on held-out training data, never
-    on the test set. The same command continues where it stopped.
+    on the test set. A setting that is given is not searched. The same command continues where it stopped.
     """
 
     method: Annotated[str, arg(metavar="NAME", help=f"Whose settings: {METHOD_NAMES}.")] = "spacenet"

@@ -6,7 +6,7 @@ where it stopped, unfinished trials first.
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -57,11 +57,17 @@ class Sweep:
     data: Stream | None = None
     """The user's own data, if the stream is not one by name."""
     folder: Path | None = None
+    fixed: Collection[str] = ()
+    """Settings, as section.setting, that are not searched, though the method declares a range for them."""
 
     def __post_init__(self) -> None:
-        self.search_space = get_method(self.method).search_space
-        if not self.search_space:
+        declared = get_method(self.method).search_space
+        if not declared:
             raise SettingsError(f"{self.method} declares no search space", setting="method")
+        self.fixed = sorted(set(self.fixed) & set(declared))
+        self.search_space = {name: range_ for name, range_ in declared.items() if name not in self.fixed}
+        if not self.search_space:
+            raise SettingsError(f"nothing is left to search: all of {', '.join(declared)} are given", setting="method")
         self._optuna = require_extra("sweep", "sweep", "optuna")
         self._study = self._open()
 
@@ -81,7 +87,7 @@ class Sweep:
             storage = optuna.storages.JournalStorage(Journal(self.folder / JOURNAL))
         study = optuna.create_study(storage=storage, study_name="sweep", direction="maximize", load_if_exists=True)
         old, settings = study.user_attrs, self.config({}).to_plain()
-        about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds")}
+        about = {name: getattr(self, name) for name in ("stream", "method", "search", "seed", "seeds", "fixed")}
         kept = {name: old.get(name, value) for name, value in about.items()}
         found = differing_settings(kept, about) or differing_settings(old.get(SETTINGS, settings), settings)
         if found:
