@@ -6,9 +6,12 @@ from `register` in Python, or from an installed package through an entry point o
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any
 
 from spacenet.errors import SettingsError
@@ -92,8 +95,8 @@ class Registry(Mapping[str, Any]):
             del self._own[name]
 
     def _all(self) -> dict[str, Any]:
-        """With those of installed packages, which cannot replace others. Looking for them takes milliseconds."""
-        installed = {point.name: point for point in entry_points(group=self.group)}
+        """With those of installed packages, which cannot replace others."""
+        installed = _installed(entry_points, self.group, tuple((place, _changed(place)) for place in sys.path))
         return {**self._own, **installed, **self._own}
 
     def __getitem__(self, name: str) -> Any:
@@ -125,6 +128,22 @@ class Registry(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+
+@lru_cache(maxsize=16)
+def _installed(
+    find: Callable[..., Iterable[EntryPoint]], group: str, places: tuple[tuple[str, int], ...]
+) -> dict[str, EntryPoint]:
+    """The entry points of a group. All packages in these places are read for it, so once until one of them changes."""
+    return {point.name: point for point in find(group=group)}
+
+
+def _changed(place: str) -> int:
+    """When something was last installed in a folder of Python's path."""
+    try:
+        return Path(place).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def registered_entries() -> dict[str, dict[str, Any]]:

@@ -2,9 +2,19 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spacenet.errors import FileError, RunError
-from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
+from spacenet.utils.tensors import (
+    in_section,
+    load_tensors,
+    lower_triangle,
+    save_tensors,
+    section,
+    symmetric_matrix,
+    triangle_size,
+)
 
 
 def test_tensors_and_facts_come_back(tmp_path: Path) -> None:
@@ -38,3 +48,12 @@ def test_a_file_that_cannot_be_read_now_is_not_called_damaged(tmp_path: Path) ->
     with pytest.raises(FileError, match=r"x cannot be read") as raised:
         load_tensors(tmp_path / "x")
     assert "start again" not in str(raised.value)
+
+
+@given(st.integers(1, 9))
+def test_a_symmetric_matrix_is_half_kept_and_comes_back(side: int) -> None:
+    matrix = torch.randn(side, side, generator=torch.Generator().manual_seed(side))
+    matrix += matrix.T.clone()
+    kept = lower_triangle(matrix)
+    assert kept.shape == (triangle_size(side),)
+    assert torch.equal(symmetric_matrix(kept), matrix)

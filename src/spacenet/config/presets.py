@@ -140,6 +140,21 @@ _EXPERTS = _base(
     **_CIFAR | {"epochs": 50},
 )
 
+# For spacenet-density on grey images: a classifier on random features joins the densities.
+_READOUT = {"method": {"random_features": 3000, "sharpness": 0.01}, "preprocessing": {"centering": 0.0}}
+_MNIST_MLP = Preset(
+    _base(0.7, {"hidden": [400, 400]}, epochs=4, batch_size=128, learning_rate=0.1),
+    space=_MLP_SPACE,
+    sparse_training={"learning_rate": 0.02},
+    rewire_fraction=0.5,
+)
+_FASHION_MLP = Preset(
+    _base(0.5, {"hidden": [400, 400]}, epochs=20, batch_size=128, learning_rate=0.1),
+    space=_MLP_SPACE | {"selected": [80, 60]},
+    sparse_training={"learning_rate": 0.005, "weight_decay": 0.05},
+    rewire_fraction=0.5,
+)
+
 PRESETS: dict[str, dict[str, Preset]] = {
     # For data never seen. The rest follows from the data: see `resolve_automatic` and docs/own-data.md.
     CUSTOM: {"default": Preset(_base(0.7, {"name": AUTO}, batch_size=32), space=_ANY_NET, rewire_fraction=0.3)},
@@ -157,22 +172,8 @@ PRESETS: dict[str, dict[str, Preset]] = {
             rewire_fraction=0.5,
         )
     },
-    MNIST: {
-        "mlp": Preset(
-            _base(0.7, {"hidden": [400, 400]}, epochs=4, batch_size=128, learning_rate=0.1),
-            space=_MLP_SPACE,
-            sparse_training={"learning_rate": 0.02},
-            rewire_fraction=0.5,
-        )
-    },
-    FASHION_MNIST: {
-        "mlp": Preset(
-            _base(0.5, {"hidden": [400, 400]}, epochs=20, batch_size=128, learning_rate=0.1),
-            space=_MLP_SPACE | {"selected": [80, 60]},
-            sparse_training={"learning_rate": 0.005, "weight_decay": 0.05},
-            rewire_fraction=0.5,
-        )
-    },
+    MNIST: {"mlp": _MNIST_MLP, "readout": replace(_MNIST_MLP, density=_READOUT)},
+    FASHION_MNIST: {"mlp": _FASHION_MLP, "readout": replace(_FASHION_MLP, density=_READOUT)},
     "split-cifar-10": {
         "small-cnn": Preset(
             _SMALL_CNN, _SMALL_CNN_10_100 | {"sized_for": [5, 2]}, rewire_fraction=0.3, density=_DENSITY_SMALL_CNN
@@ -197,7 +198,7 @@ _EXPERT = {"max_weights": 31_000_000, "contrast": 1.0, "statistics_weight": 0.15
 _EWC, _SI, _LWF = {"strength": 1200.0}, {"strength": 600.0}, {"strength": 8.0}
 
 METHOD_PRESETS: dict[str, dict[str, Layer]] = {
-    "spacenet-experts": {"icifar-100": _own(_EXPERT), "cifar-10-100": _own(_EXPERT)},
+    "spacenet-experts": {"icifar-100": _own(_EXPERT), "cifar-10-100": _own(_EXPERT, first_epochs=25)},
     "ewc": {ANY: _ADAM, MNIST: _own(_EWC), FASHION_MNIST: _own(_EWC, epochs=4)},
     "si": {ANY: _ADAM, MNIST: _own(_SI), FASHION_MNIST: _own(_SI, epochs=4)},
     "mas": {ANY: _ADAM, FASHION_MNIST: _own(epochs=4)},

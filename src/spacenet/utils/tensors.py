@@ -1,6 +1,7 @@
 """Tensors by name: in sections (model/…, optimizer/…), checked, and in files of safetensors with facts as JSON."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,26 @@ def check_finite(tensors: Mapping[str, Tensor], least: Mapping[str, float], what
     for name, bound in least.items():
         if not bool((tensors[name].isfinite() & (tensors[name] >= bound)).all()):
             raise ValueError(f"{what}: {name} has values that are not possible")
+
+
+def triangle_size(side: int) -> int:
+    """The number of entries that `lower_triangle` leaves of a matrix."""
+    return side * (side + 1) // 2
+
+
+def lower_triangle(matrix: Tensor) -> Tensor:
+    """A symmetric matrix without what it has twice: (d, d) to (d · (d + 1) / 2,)."""
+    rows, columns = torch.tril_indices(len(matrix), len(matrix))
+    return matrix[rows, columns]
+
+
+def symmetric_matrix(triangle: Tensor) -> Tensor:
+    """The inverse of `lower_triangle`."""
+    side = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    rows, columns = torch.tril_indices(side, side)
+    matrix = triangle.new_zeros(side, side)
+    matrix[rows, columns] = matrix[columns, rows] = triangle
+    return matrix
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, Any]) -> None:

@@ -29,3 +29,12 @@ def test_maps_are_seen_on_a_coarse_grid() -> None:
     expected = torch.tensor([[0.5, 2.5, 8.5, 10.5]]).sqrt()
     torch.testing.assert_close(pool_roots(maps, 2), expected)
     assert torch.equal(pool_roots(torch.tensor([[-1.0, 9.0]]), 2), torch.tensor([[0.0, 3.0]]))
+
+
+def test_half_of_the_whitening_matrix_is_kept_and_all_of_it_comes_back() -> None:
+    h, y = some(500), torch.arange(500) % 2
+    scaling = Scaling.fit(h, y, whiten=True)
+    kept = scaling.tensors()
+    assert kept["factor"].shape == (6 * 7 / 2,)
+    assert torch.equal(Scaling.load(kept).factor, scaling.factor)
+    Scaling.check(kept, 6, whiten=True)

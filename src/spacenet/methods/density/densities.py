@@ -12,7 +12,16 @@ from spacenet.errors import RunError
 from spacenet.methods.density.components import choose_components
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
+from spacenet.utils.tensors import (
+    check_finite,
+    check_sections,
+    check_shapes,
+    in_section,
+    lower_triangle,
+    section,
+    symmetric_matrix,
+    triangle_size,
+)
 
 SCALE = "the features' scale"
 MOST = 1e15
@@ -26,7 +35,7 @@ class Scaling:
     """(h - mean) · factor. The factor is one number, or a matrix that makes the classes' mean covariance about 1."""
 
     mean: Tensor  # (d,)
-    factor: Tensor  # () or (d, d)
+    factor: Tensor  # () or (d, d), symmetric
 
     @classmethod
     def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
@@ -46,7 +55,19 @@ class Scaling:
         covariance = (products / len(h)).double()
         covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
         values, vectors = torch.linalg.eigh(covariance)
-        return cls(mean, (vectors / values.sqrt() @ vectors.T).float())
+        factor = (vectors / values.sqrt() @ vectors.T).float()
+        return cls(
+            mean, symmetric_matrix(lower_triangle(factor))
+        )  # symmetric to the last bit, to be kept as a triangle
+
+    def tensors(self) -> dict[str, Tensor]:
+        return {"mean": self.mean, "factor": lower_triangle(self.factor) if self.factor.dim() else self.factor}
+
+    @classmethod
+    def load(cls, tensors: Mapping[str, Tensor]) -> "Scaling":
+        """From what `tensors` returned."""
+        factor = tensors["factor"]
+        return cls(tensors["mean"], symmetric_matrix(factor) if factor.dim() else factor)
 
     def unscale(self, z: Tensor) -> Tensor:
         """The inverse of `scale`."""
@@ -66,7 +87,8 @@ class Scaling:
     def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
         """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""
         whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # a single number if nothing varied
-        check_shapes(tensors, {"mean": (dimensions,), "factor": (dimensions, dimensions) if whitens else ()}, SCALE)
+        shapes = {"mean": (dimensions,), "factor": (triangle_size(dimensions),) if whitens else ()}
+        check_shapes(tensors, shapes, SCALE)
         check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, SCALE)
 
 
@@ -164,10 +186,10 @@ class Densities:
     def tensors(self) -> dict[str, Tensor]:
         if self.scaling is None or self.classes is None:
             return {}
-        return in_section("scaling", vars(self.scaling)) | in_section("classes", self.classes.tensors())
+        return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        self.scaling = Scaling(**section(tensors, "scaling")) if tensors else None
+        self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
         self.classes = ClassStatistics(**section(tensors, "classes")) if tensors else None
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:

@@ -37,6 +37,13 @@ def supports_edges(shape: tuple[int, ...]) -> bool:
     return len(shape) in (2, 3) and min(shape[-2:]) >= SMALLEST
 
 
+def cell_grid(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Rows and columns of cells, the last dimensions of the edges of images of this shape."""
+    height, width = shape[-2:]
+    made = _matrices(height, width, torch.device("cpu"))
+    return len(made.below), len(made.beside)
+
+
 class Matrices(NamedTuple):
     """The matrices for images of one size."""
 
