@@ -13,6 +13,7 @@ from pathlib import Path
 import tyro
 
 from benchmarks.command import read_options, reported
+from benchmarks.pictures import DOCS, show_plot
 from spacenet.cli.main import main as spacenet
 from spacenet.errors import RunError
 from spacenet.experiments.comparison import load_comparison
@@ -27,10 +28,9 @@ from spacenet.report.plots.collect import (
     confusion_plots,
     mistakes_plots,
 )
-from spacenet.report.plots.plot import GROUND, Plot
+from spacenet.report.plots.plot import Plot
 from spacenet.utils.files import save_text
 
-DOCS = Path(__file__).parent.parent / "docs"
 STREAM, SEEDS = "split-mnist", 3
 METHODS = ("naive", "ewc", "lwf", "er", "packnet", "static-sparse", "spacenet", "joint")
 DENSITY = "spacenet-density"
@@ -77,7 +77,7 @@ def make(folder: Path) -> None:
     }
     parts = [INTRODUCTION.format(seeds=SEEDS, day=date.today().isoformat())]
     for title, plots in sections.items():
-        parts += [f"## {title}\n", *(_shown(plot) for plot in plots)]
+        parts += [f"## {title}\n", *(show_plot(plot) for plot in plots)]
     save_text(DOCS / "gallery.md", "\n".join(parts))
 
 
@@ -98,16 +98,6 @@ def _cifar(folder: Path) -> list[Plot]:
     plot = by_task_plot(load_comparison(folder))
     assert plot is not None
     return [replace(plot, name=f"{CIFAR}-{plot.name}")]
-
-
-def _shown(plot: Plot) -> str:
-    """Its place on the page; the picture itself is written beside, on a ground of its own, for pages of any color."""
-    drawn = plot.svg()
-    end = drawn.index(">", drawn.index("<svg")) + 1
-    ground = f'<rect width="100%" height="100%" fill="{GROUND}"/>'
-    (DOCS / "pictures").mkdir(exist_ok=True)
-    save_text(DOCS / "pictures" / f"{plot.name}.svg", drawn[:end] + ground + drawn[end:])
-    return f"### {plot.title}\n\n![{plot.text}](pictures/{plot.name}.svg)\n"
 
 
 def _spacenet(*arguments: str) -> None:

@@ -46,7 +46,7 @@ def test_it_says_what_there_is(
     for layer in layers[:2]:
         # The table is too wide for 80 columns and goes on below.
         cells = [int(cell) for row in rows if row[:1] == [layer.name] for cell in row[1:]]
-        assert (cells[0], cells[3], cells[5]) == (layer.units, layer.reserved, layer.connections)
+        assert (cells[0], cells[4], cells[6]) == (layer.units, layer.reserved, layer.connections)
 
 
 def test_it_says_what_is_kept_of_classes(

@@ -51,8 +51,8 @@ def by_hand() -> Model:
 def test_the_space() -> None:
     found = inspect_model(by_hand(), 1300)
     assert found.layers == [
-        LayerSpace("hidden1", units=5, unused=1, shared=1, reserved=3, several=1, connections=5),
-        LayerSpace("hidden2", units=3, unused=0, shared=1, reserved=2, several=1, connections=4),
+        LayerSpace("hidden1", 5, unused=1, never_selected=None, shared=1, reserved=3, several=1, connections=5),
+        LayerSpace("hidden2", 3, unused=0, never_selected=None, shared=1, reserved=2, several=1, connections=4),
     ]
     assert found.tasks == [
         TaskSpace(1, ("a", "b"), reserved=3, connections=7),

@@ -9,7 +9,7 @@ from spacenet.data.datasets import DatasetListing
 from spacenet.experiments.comparison import ComparisonData, compare_runs
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.model.inspection import FileSizes, Inspection, TaskSpace
+from spacenet.model.inspection import FileSizes, Inspection, LayerSpace, TaskSpace
 from spacenet.report.tables import (
     Table,
     capacity_text,
@@ -190,7 +190,7 @@ def test_what_was_learned() -> None:
 
 def inspect(**over: Any) -> Inspection:
     """A made-up model's inspection."""
-    layer = SimpleNamespace(name="hidden1", units=30, unused=5, shared=15, reserved=10, several=3, connections=120)
+    layer = LayerSpace("hidden1", 30, unused=5, never_selected=4, shared=15, reserved=10, several=3, connections=120)
     fields = {
         "method": "spacenet",
         "seed": 1,
@@ -230,7 +230,7 @@ def test_inspection() -> None:
     model, layers, tasks, sizes, measured = inspection_tables(inspect())
     assert pairs(model)["input"] == "4×4, 12 of 16 units used"
     assert pairs(model)["training"] == "1 epoch, batches of 10, sgd, learning rate 0.1, momentum 0.5"
-    assert layers.rows[0] == ["hidden1", "30", "5", "15", "10", "3", "120"]
+    assert layers.rows[0] == ["hidden1", "30", "5", "4", "15", "10", "3", "120"]
     assert tasks.rows == [["1", "a, b", "10", "160"]]
     assert pairs(sizes)["file"] == "2.0 KiB, 12.8 bytes per connection"
     assert pairs(measured) == {"ACC": "91.50", "when": "after 1 task", "on": "split-mnist, test set"}

@@ -11,6 +11,7 @@ from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
+from spacenet.model.selection import count_never_selected
 from spacenet.space.ledger import FREE, Ledger
 
 FLOAT_BYTES = 4
@@ -24,6 +25,7 @@ class LayerSpace:
     name: str
     units: int
     unused: int  # free, and nothing is connected to them
+    never_selected: int | None  # by any task: what the paper calls unused; None where it cannot be told
     shared: int  # free and in use: later tasks may select them too
     reserved: int  # a task's own, for good
     several: int  # units, of any kind, to which several tasks have connections
@@ -85,7 +87,7 @@ class Inspection:
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
     """The figures of a model; `file_bytes` is the size of its file."""
     config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
-    output = blueprint.output.name
+    output, never_selected = blueprint.output.name, count_never_selected(model) or {}
     states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
     owners = torch.cat([held.owner for held in ledger.connections.values()])
     return Inspection(
@@ -98,7 +100,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
         classes=model.classes,
-        layers=[_layer(ledger, layer.name) for layer in blueprint.hidden],
+        layers=[_layer(ledger, layer.name, never_selected.get(layer.name)) for layer in blueprint.hidden],
         tasks=[
             TaskSpace(number + 1, classes, int((states == number).sum()), int((owners == number).sum()))
             for number, classes in enumerate(model.tasks)
@@ -128,7 +130,7 @@ def _number(tensor: Tensor) -> str:
     return f"{low:.4g}" if low == high else f"a number for each feature ({low:.4g} to {high:.4g})"
 
 
-def _layer(ledger: Ledger, name: str) -> LayerSpace:
+def _layer(ledger: Ledger, name: str, never_selected: int | None) -> LayerSpace:
     free, used = ledger.state[name] == FREE, ledger.used(name)
     unused, shared, reserved = (int(part.sum()) for part in (free & ~used, free & used, ~free))
     pairs = [torch.zeros(0, 2, dtype=torch.long)]
@@ -138,7 +140,7 @@ def _layer(ledger: Ledger, name: str) -> LayerSpace:
         pairs += [torch.stack([end.long(), held.owner.long()], 1) for end in ends]
     owners = torch.cat(pairs).unique(dim=0)[:, 0].bincount(minlength=1)
     several, connections = int((owners > 1).sum()), int(ledger.ingoing(name).sum())
-    return LayerSpace(name, len(free), unused, shared, reserved, several, connections)
+    return LayerSpace(name, len(free), unused, never_selected, shared, reserved, several, connections)
 
 
 def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:

@@ -224,6 +224,7 @@ FIXED_SETTINGS = (
         "rotations",
         "statistics_weight",
         "mirror",
+        "random_features",
     ),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""

@@ -266,12 +266,19 @@ def _model_table(found: "Inspection") -> Table:
 
 
 def _space_table(found: "Inspection") -> Table:
-    columns = ["layer", "units", "unused", "shared", "reserved", "several tasks", "connections"]
-    fields = ("units", "unused", "shared", "reserved", "several", "connections")
-    rows = [[layer.name, *(f"{getattr(layer, field):,}" for field in fields)] for layer in found.layers]
-    rows.append(["outputs", f"{found.outputs:,}", "", "", "", "", f"{found.outputs_connections:,}"])
-    notes = ["Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."]
+    columns = ["layer", "units", "unused", "never selected", "shared", "reserved", "several tasks", "connections"]
+    fields = ("units", "unused", "never_selected", "shared", "reserved", "several", "connections")
+    rows = [[layer.name, *(_count(getattr(layer, field)) for field in fields)] for layer in found.layers]
+    rows.append(["outputs", f"{found.outputs:,}", *[""] * 5, f"{found.outputs_connections:,}"])
+    notes = [
+        "Unused: without connections. Never selected: of these, units that no task has used, which the paper calls "
+        "unused. Shared: in use, and open to later tasks. Several tasks: units with connections of more than one task."
+    ]
     return Table("Layers", columns, rows, notes=notes)
+
+
+def _count(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"
 
 
 def _sizes_table(found: "Inspection") -> Table:

@@ -11,8 +11,8 @@ from spacenet.report.plots.by_task import by_task_plot, last_accuracies
 from spacenet.report.plots.collect import comparison_plots
 from spacenet.report.plots.methods import (
     acc_plot,
-    parameters_plot,
     rank_methods,
+    size_plot,
     strategy_markers,
     trade_off,
     trade_off_plot,
@@ -84,8 +84,21 @@ def test_methods_are_ranked(comparison: ComparisonData) -> None:
     plot = acc_plot(comparison)
     assert plot.title.startswith("er is the most accurate: 96.0 %; next is spacenet with 77.0 ± 2.8 %")
     assert "joint 99.0 %; er 96.0 %; spacenet 77.0 ± 2.8 %; packnet 55.0 %; naive 48.0 ± 1.4 %." in plot.text
-    title = parameters_plot(comparison).title
+    title = size_plot(comparison).title
     assert title == "spacenet needs 300 parameters; the 4 largest have 3.3 times as many (1,000)"
+
+
+def test_the_model_size_has_what_is_kept_besides_the_network() -> None:
+    kept = {"spacenet": (300, 0), "dgr": (1000, 8000), "icarl": (1000, 1200), "naive": (1000, 0)}
+    rows = [row(name, parameters=own, extra_bytes=extra) for name, (own, extra) in kept.items()]
+    plot = size_plot(ComparisonData("mine", "test set", {}, rows))
+    assert plot.title == (
+        "spacenet needs 300 numbers (parameters and extra memory); the largest, dgr, has 10.0 times as many (3,000)"
+    )
+    assert "spacenet 300; naive 1,000; icarl 1,000 + 300; dgr 1,000 + 2,000." in plot.text
+    assert "log scale" in plot.svg()
+    same = size_plot(ComparisonData("mine", "test set", {}, rows[3:]))
+    assert same.title == "All methods have the same number of parameters: 1,000"
 
 
 def test_tasks_by_method(comparison: ComparisonData) -> None:

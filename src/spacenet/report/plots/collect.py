@@ -21,7 +21,7 @@ from spacenet.report.plots.confusion import class_confusion_plot, task_confusion
 from spacenet.report.plots.connections import connections_plot, rewiring_plot
 from spacenet.report.plots.curves import curves_plot
 from spacenet.report.plots.inputs import inputs_plot
-from spacenet.report.plots.methods import acc_plot, parameters_plot, trade_off_plot
+from spacenet.report.plots.methods import acc_plot, size_plot, trade_off_plot
 from spacenet.report.plots.mistakes import mistakes_plot
 from spacenet.report.plots.plot import Plot
 from spacenet.utils.text import plural
@@ -126,7 +126,7 @@ def comparison_plots(data: ComparisonData) -> list[Plot]:
         curves_plot(data),
         trade_off_plot(data, "memory"),
         by_task_plot(data),
-        parameters_plot(data),
+        size_plot(data),
         trade_off_plot(data, "time"),
     )
 

@@ -1,7 +1,4 @@
-"""The first task's connections before and after training: they concentrate on few units (a figure of the paper).
-
-The connections before training are not stored. They follow from the seed, so the allocation is repeated.
-"""
+"""The first task's connections before and after training: they concentrate on few units (a figure of the paper)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spacenet.data.stream import Task
 from spacenet.experiments.run import RunData
 from spacenet.model.model import Model
+from spacenet.model.selection import repeat_allocations
 from spacenet.report.plots.drawing import CENTERED, paint, units_with_half
 from spacenet.report.plots.plot import INK, LINE, Figure, Plot, new_figure, task_colors
 from spacenet.space.blueprint import Link
@@ -34,20 +31,12 @@ class Blocks:
 
 def first_blocks(model: Model) -> Blocks:
     """Between the first two hidden layers, or from the inputs if there is only one."""
-    ledger, (selection, initial) = model.method.ledger, initial_allocation(model)
+    ledger, (selection, initial) = model.method.ledger, next(repeat_allocations(model))
     hidden, links = {layer.name for layer in ledger.blueprint.hidden}, ledger.blueprint.links
     link = next((link for link in links if {link.source, link.target} <= hidden), links[0])
     held = ledger.connections[link.name]
     before, after = (_block(each, link, selection) for each in (initial[link.name], held[held.owner == 0]))
     return Blocks(link.source, link.target, before, after)
-
-
-def initial_allocation(model: Model) -> tuple[Units, dict[str, Connections]]:
-    """The units selected for the first task, and its connections before training."""
-    method, labels = model.build(), model.tasks[0]
-    method.plan.carry_out(method.ledger, 0)
-    no_data: Any = None  # the allocation uses no samples
-    return method.allocate(Task(0, labels, range(len(labels)), no_data))
 
 
 def _block(connections: Connections, link: Link, selection: Units) -> Block:

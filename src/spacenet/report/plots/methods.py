@@ -1,4 +1,4 @@
-"""Methods side by side: ranked by accuracy and by parameters, and ACC against memory and against time."""
+"""Methods side by side: ranked by accuracy and by model size, and ACC against memory and against time."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +19,8 @@ TOP = 105.0  # end of the ACC axis, in %
 AXES_SIZE = (410.0, 205.0)  # approximate size of the axes in points; labels are placed within it
 LETTER, LINE_HEIGHT = 5.3, 11.0  # approximate size of text in points
 MAX_TICKS = 7
+PALE = 0.4  # opacity
+FLOAT_BYTES = 4
 
 
 def strategy_markers(strategies: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -43,6 +45,8 @@ class Bar:
     value: float
     text: str
     std: float | None = None
+    solid: float | None = None
+    """The part of the value that is drawn in full color, the rest is pale; by default all of it."""
 
 
 def acc_plot(comparison: ComparisonData) -> Plot:
@@ -65,21 +69,31 @@ def acc_plot(comparison: ComparisonData) -> Plot:
     return _ranking_plot("acc-by-method", title, what, "ACC in %", bars)
 
 
-def parameters_plot(comparison: ComparisonData) -> Plot:
-    """The methods ranked by the number of parameters after the last task, fewest first."""
-    rows = sorted(comparison.rows, key=lambda row: row.parameters)
-    bars = [Bar(row, row.parameters, f"{row.parameters:,.0f}") for row in rows]
+def size_plot(comparison: ComparisonData) -> Plot:
+    """The methods ranked by the numbers they keep after the last task, fewest first: their parameters, and what else
+    they keep (a generator, stored samples, importances) at 4 bytes a number."""
+    bars = sorted(map(_size_bar, comparison.rows), key=lambda bar: bar.value)
+    extra = any(bar.value != bar.solid for bar in bars)
+    what = "numbers (parameters and extra memory)" if extra else "parameters"
     least, most = bars[0], bars[-1]
     smallest, largest = ([bar.row.method for bar in bars if bar.value == end.value] for end in (least, most))
     names = " and ".join(smallest) if len(smallest) <= 2 else f"{len(smallest)} methods"
     verb = "needs" if len(smallest) == 1 else "need"
     others = f"the largest, {largest[0]}, has" if len(largest) == 1 else f"the {len(largest)} largest have"
     times = f"{most.value / max(least.value, 1):.1f} times as many"
-    title = f"{names} {verb} {least.text} parameters; {others} {times} ({most.text})"
+    title = f"{names} {verb} {least.value:,.0f} {what}; {others} {times} ({most.value:,.0f})"
     if least.value == most.value:
-        title = f"All methods have the same number of parameters: {least.text}"
+        title = f"All methods have the same number of {what}: {least.value:,.0f}"
     unit = "number of parameters after the last task"
-    return _ranking_plot("parameters-by-method", title, "number of parameters", unit, bars)
+    if extra:
+        unit += "; pale: extra memory, at 4 bytes a number (log scale)"
+    return _ranking_plot("size-by-method", title, f"number of {what}", unit, bars)
+
+
+def _size_bar(row: Row) -> Bar:
+    extra = row.extra_bytes / FLOAT_BYTES
+    text = f"{row.parameters:,.0f}" + (f" + {extra:,.0f}" if round(extra) else "")
+    return Bar(row, row.parameters + extra, text, solid=row.parameters)
 
 
 def _ranking_plot(name: str, title: str, what: str, unit: str, bars: Sequence[Bar]) -> Plot:
@@ -92,18 +106,27 @@ def _draw_ranking(bars: Sequence[Bar], unit: str) -> Figure:
     count, looks = len(bars), strategy_markers(bar.row.strategy for bar in bars)
     figure, axes = new_axes(0.75 + 0.25 * count)
     top = max(*(bar.value + (bar.std or 0) for bar in bars), 1e-9)
+    log = any(bar.solid not in (None, bar.value) for bar in bars)
+    low = max(1.0, min(bar.value for bar in bars) / 3) if log else 0.0
+    gap, end = (1.05, top * (top / low) ** 0.4) if log else (0.012 * top, 1.2 * top)
     for place, bar in enumerate(bars):
-        axes.barh(place, bar.value, 0.72, color=looks[bar.row.strategy][0])
+        color, solid = looks[bar.row.strategy][0], bar.value if bar.solid is None else bar.solid
+        axes.barh(place, solid, 0.72, color=color)
+        if solid < bar.value:
+            axes.barh(place, bar.value - solid, 0.72, left=solid, color=color, alpha=PALE)
         if bar.std is not None:
             axes.errorbar(bar.value, place, xerr=bar.std, color=INK, lw=1.2, capsize=2)
-        axes.text(bar.value + (bar.std or 0) + 0.012 * top, place, bar.text, va="center")
+        beside = bar.value * gap if log else bar.value + (bar.std or 0) + gap
+        axes.text(beside, place, bar.text, va="center")
     axes.set_yticks(range(count), [bar.row.method for bar in bars])
     for text in axes.get_yticklabels():
         text.set_fontweight("bold" if text.get_text() == "spacenet" else "normal")
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
     over_seeds = " ± standard deviation over seeds" if any(bar.std is not None for bar in bars) else ""
-    axes.set(xlim=(0, 1.2 * top), xticks=[], ylim=(count - 0.5, -0.5), xlabel=unit + over_seeds)
+    axes.set(xscale="log" if log else "linear", xlim=(low, end), ylim=(count - 0.5, -0.5), xlabel=unit + over_seeds)
+    axes.set_xticks([])
+    axes.minorticks_off()
     patches = [axes.barh(0, 0, color=color, label=name.lower()) for name, (color, _) in looks.items()]
     axes.legend(handles=patches, loc="lower right", bbox_to_anchor=(1, 1), ncols=5)
     return figure
