@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -48,18 +49,18 @@ class Options:
 
 def measure(options: Options, console: Console) -> Figures:
     """Measure and print; returns the raw figures. Random images: neither accuracy nor a data set is needed here."""
-    figures: Figures = {"torch": torch.__version__, "steps": []}
+    figures: Figures = {"date": date.today().isoformat(), "torch": torch.__version__, "steps": []}
     with tempfile.TemporaryDirectory() as scratch:
-        each = 2 if options.tiny else 50
+        each = 2 if options.tiny else 120  # a task of five classes fills the largest batch
         data = random_samples(Path(scratch) / "random.npz", CLASSES * each, CLASSES, (3, 32, 32), CLASSES)
         for per_task in options.classes_per_task:
             config = _config({"data": data, "classes_per_task": per_task}, options)
-            figures["device"] = find_hardware(config.model.training).describe()
+            figures["hardware"] = find_hardware(config.model.training).describe()
             for last in (False, True):
                 timings = compare_steps(config, options.seconds_per_cell, last=last)
                 found = {form: vars(timing) for form, timing in timings.items()}
                 figures["steps"].append({"tasks": CLASSES // per_task, "last": last, "ms": found})
-    console.print(f"{figures['device']}, torch {figures['torch']}", highlight=False)
+    console.print(f"{figures['hardware']}, torch {figures['torch']}", highlight=False)
     console.print(table(figures["steps"]))
     return figures
 

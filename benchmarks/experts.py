@@ -6,6 +6,7 @@ give for several weights of the statistics. The preset's weight was chosen here.
 are learned and the test set is measured, with the preset's weight only.
 """
 
+import json
 import sys
 import tempfile
 import time
@@ -19,6 +20,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.command import measured, read_options
+from benchmarks.results import HERE
 from benchmarks.workload import random_samples
 from spacenet.config.presets import preset_config
 from spacenet.experiments.metrics import accuracies
@@ -27,6 +29,7 @@ from spacenet.methods.base import map_batches
 from spacenet.methods.density.densities import scores
 from spacenet.methods.spacenet_experts import SpaceNetExperts
 from spacenet.report.tables import Table
+from spacenet.utils.files import save_text
 
 WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
 UPRIGHT, FOUR, STATISTICS = "scores, upright", "scores, mean over four orientations", "class statistics"
@@ -51,6 +54,8 @@ class Options:
     """Part of the training data that is measured on; 0 for the test set."""
     json: Path | None = None
     """Also write the raw figures to this file."""
+    keep: str | None = None
+    """Add the figures to those of this row of docs/experts.md."""
     tiny: bool = False
     """Random images and a tiny network: shows whether the measuring works, nothing else."""
 
@@ -72,7 +77,20 @@ def measure(options: Options, console: Console) -> Figures:
     console.print(Table(title, ["", "ACC", "task-IL"], rows))
     console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
     facts = {"date": date.today().isoformat(), "hardware": run.hardware.describe(), "seconds": seconds}
-    return {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
+    found = {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
+    if options.keep:
+        keep(options.keep, found)
+    return found
+
+
+def keep(row: str, found: Figures) -> None:
+    """Add what `measure` found with one seed to what is kept of a row."""
+    path = HERE / f"{row}.json"
+    before = json.loads(path.read_text(encoding="utf-8"))["seeds"] if path.is_file() else []
+    new = {"seed": found["metrics"]["seed"], "seconds": round(found["seconds"], 1), "parts": found["parts"]}
+    seeds = sorted([new, *(each for each in before if each["seed"] != new["seed"])], key=lambda each: int(each["seed"]))
+    facts = {"date": found["date"], "hardware": found["hardware"], "seeds": seeds}
+    save_text(path, json.dumps(facts, indent=1) + "\n")
 
 
 def _parts(run: Run, options: Options) -> dict[str, Tensor]:
@@ -88,7 +106,9 @@ def _parts(run: Run, options: Options) -> dict[str, Tensor]:
 
 def _settings(options: Options, scratch: Path) -> Figures:
     stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
-    training: Figures = {"evaluate_every": 100} | ({"epochs": options.epochs} if options.epochs else {})
+    training: Figures = {"epochs": options.epochs} if options.epochs else {}
+    if options.held_out:  # to choose a weight, the accuracies in between are not needed
+        training["evaluate_every"] = 100
     method = {"max_weights": options.max_weights} if options.max_weights else {}
     if not options.tiny:
         return {"stream": stream, "training": training, "method": method, "seed": options.seed}

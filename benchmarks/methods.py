@@ -21,6 +21,7 @@ import tomli_w
 from benchmarks.command import reported
 from benchmarks.paper import HEADING, RULE, compare_with_paper
 from benchmarks.results import hardware
+from benchmarks.size import size_section
 from spacenet.cli.main import main as spacenet
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
@@ -38,6 +39,8 @@ from spacenet.utils.text import MeanStd, format_mean_std
 HERE = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
 TITLES = {"split-mnist": "Split MNIST", "split-fashion-mnist": "Split Fashion-MNIST"}
+SIZES_OF = "split-mnist"
+"""The stream of the paper's figure of model sizes."""
 SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal")
 SEEDS, SEEDS_OF_SLOW = 10, 3
 INTRODUCTION = f"""\
@@ -99,6 +102,8 @@ def page() -> None:
         table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]), accs)
         shown = dataclasses.replace(table, title="", notes=table.notes[1:])  # the introduction explains the columns
         parts.append(f"## {TITLES[stream]}\n\n{measured}.\n\n{shown.to_markdown()}")
+        if stream == SIZES_OF:
+            parts.append(f"### Model sizes\n\n{size_section(stream, facts['rows'], paper[stream])}")
     parts += [_about(method, kept, paper) for method in METHODS.values()]
     save_text(PAGE, "\n".join(parts))
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import results
+from benchmarks import expert_steps, experts, results
+from benchmarks.command import read_options
 from spacenet.api.settings import build_config
 from spacenet.cli.options import parse_stream_command, peek
 from spacenet.cli.run import GROUPS, RunOptions
@@ -68,7 +69,7 @@ def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("file", results.PAGES)
 def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) -> None:
-    rows = [row for section in results.content(file)["section"] for row in section["row"]]
+    rows = [row for section in results.content(file)["section"] if "program" not in section for row in section["row"]]
     seen = set()
     for row in rows:
         assert results.row_named(row["name"])["command"] == row["command"]  # a row may stand in two tables
@@ -83,9 +84,22 @@ def test_every_row_of_the_real_pages_is_a_command_that_is_understood(file: str) 
         build_config(**selection, settings=settings)
 
 
+def test_rows_of_other_programs_are_options_that_these_understand() -> None:
+    options = {
+        "python -m benchmarks.experts": experts.Options,
+        "python -m benchmarks.expert_steps": expert_steps.Options,
+    }
+    sections = [section for section in results.content("experts.toml")["section"] if "program" in section]
+    assert {section["program"] for section in sections} == set(options)
+    for section in sections:
+        for row in section["row"]:
+            read_options(options[section["program"]], "experts", shlex.split(row["command"]))
+            assert (results.HERE / f"{row['name']}.json").is_file()
+
+
 def test_the_kept_figures_are_those_of_the_rows() -> None:
-    rows = [row for file in results.PAGES for section in results.content(file)["section"] for row in section["row"]]
-    for row in rows:
+    sections = [section for file in results.PAGES for section in results.content(file)["section"]]
+    for row in (row for section in sections if "program" not in section for row in section["row"]):
         kept = results.HERE / f"{row['name']}.json"
         if kept.is_file():
             figures = json.loads(kept.read_text())
