@@ -1,10 +1,12 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from benchmarks import rivals
 from benchmarks.rivals import Cell, Options, cells, losses_of
+from spacenet.cli.assignments import parse_assignments
 from spacenet.registry import METHODS
 
 STREAM = "split-digits"
@@ -30,7 +32,17 @@ def test_every_loss_that_a_method_offers_is_a_cell() -> None:
 
 def test_the_command_of_a_search_has_its_loss() -> None:
     command = Cell(STREAM, "ewc", "own-phantom").command(4)
-    assert command == f"spacenet sweep {STREAM} --method ewc --loss-over own --phantom-classes 8 --trials 4"
+    assert command == f"spacenet sweep {STREAM} --method ewc --set loss_over=own --set phantom_classes=8 --trials 4"
+
+
+def test_the_command_of_every_kept_search_is_its_cells() -> None:
+    logs = [json.loads(path.read_text(encoding="utf-8")) for path in rivals.LOGS.glob("*.json")]
+    assert len(logs) > 80
+    for log in logs:
+        cell = Cell(log["stream"], log["method"], log["loss"])
+        assert log["command"] == cell.command(8)
+        common, _ = parse_assignments(re.findall(r"--set (\S+)", log["command"]), [cell.method])
+        assert common == cell.settings
 
 
 def test_a_search_is_kept_and_not_repeated(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,11 +23,8 @@ from spacenet.cli.main import main
         ("run --learning-rate x", "--learning-rate: 'x' is not a number."),
         ("run --optimizer adm", "--optimizer: unknown value 'adm', did you mean 'adam'? Choose from sgd, adam."),
         ("compare --method ewc", "unknown option --method, did you mean --methods?"),
-        (
-            "compare --epochs 3",
-            "unknown option --epochs; to change this setting of the methods, give it as --set",
-        ),
-        ("sweep --epochs 3", "put it into a file for --config"),
+        ("compare --epochs 3", "unknown option --epochs; give this setting of the methods as --set epochs=VALUE."),
+        ("sweep --epochs 3", "unknown option --epochs; give this setting of the methods as --set epochs=VALUE."),
         ("predict", "missing: MODEL"),
         ("predict --modle x", "unknown option --modle; MODEL is given without an option."),
         ("serve --prot 8000", "unknown option --prot, did you mean --port?"),

@@ -23,10 +23,20 @@ def test_the_best_settings_are_a_file_that_run_takes(tmp_path: Path, capsys: pyt
     assert "test set" in (tmp_path / "run" / "metrics.json").read_text()
 
 
+def test_a_setting_that_is_given_is_not_searched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["sweep", str(clouds_file(tmp_path)), "--method", "ewc", "--trials", "1", "--out", str(tmp_path / "out")]
+    given = ["epochs=1", "ewc.hidden=20", "learning_rate=0.05"]
+    assert main([*command, *(word for each in given for word in ("--set", each))]) == 0
+    best = tomllib.loads(capsys.readouterr().out)
+    assert (best["training"]["epochs"], best["training"]["learning_rate"]) == (1, 0.05)
+    assert best["net"]["hidden"] == [20]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--validation", "0"], "--validation: 0.0 is out of range (more than 0, less than 1)"),
+        (["--set", "ewc.strength=5"], "ewc.strength=5: "),
         (["--trials", "0"], "--trials: 0 is out of range (1 or more)"),
     ],
 )

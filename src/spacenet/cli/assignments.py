@@ -1,14 +1,18 @@
-"""Settings that are given as NAME=VALUE, for all methods of a comparison, or as METHOD.NAME=VALUE for one of them."""
+"""Settings that are given as NAME=VALUE, or as METHOD.NAME=VALUE for one of several methods."""
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import tyro
 
 from spacenet.api.settings import check_compared
 from spacenet.config.model import SECTIONS, settings_of, settings_type, unknown_setting
 from spacenet.config.settings import check_value, field_types, fits
 from spacenet.errors import SettingsError
 
+Assignments = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+"""An option that is given once for each setting."""
 WORDS = {"True": True, "False": False}
 
 

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.assignments import parse_assignments
+from spacenet.cli.assignments import Assignments, parse_assignments
 from spacenet.cli.folders import default_folder
 from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 from spacenet.cli.output import end_command, print_tables
@@ -31,8 +30,7 @@ class CompareOptions(StreamOptions):
     config: Path | None = None
     """TOML file with settings for all methods ([training], [net], …), and for one in [methods.NAME]."""
     set: Annotated[
-        tuple[str, ...],
-        tyro.conf.UseAppendAction,
+        Assignments,
         arg(
             metavar="[METHOD.]NAME=VALUE",
             help="A setting of all methods (epochs=3) or of one (ewc.strength=500); may be given several times.",

@@ -65,8 +65,7 @@ def _meant_setting(flag: str, command: str) -> SettingsError | None:
         return None
     if command == "run":
         return SettingsError(f"{flag} is a setting of {', '.join(owners)}; choose one with --method.")
-    remedy = f"give it as --set {name}=VALUE" if command == "compare" else "put it into a file for --config"
-    return SettingsError(f"unknown option {flag}; to change this setting of the methods, {remedy}.")
+    return SettingsError(f"unknown option {flag}; give this setting of the methods as --set {name}=VALUE.")
 
 
 def _fields(form: Any) -> list[dataclasses.Field[Any]]:

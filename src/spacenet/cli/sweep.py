@@ -10,6 +10,7 @@ from rich.console import Console
 from tyro.conf import arg
 
 from spacenet import api
+from spacenet.cli.assignments import Assignments, parse_assignments
 from spacenet.cli.folders import default_folder
 from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
 from spacenet.config.run import read_toml
@@ -28,6 +29,14 @@ class SweepOptions(StreamOptions):
     """Draw them at random, as the paper did, or where earlier trials did well (optuna's TPE)."""
     seeds: Annotated[int, Ge(1)] = 1
     """Seeds per trial; the score is the mean ACC."""
+    set: Annotated[
+        Assignments,
+        arg(
+            metavar="NAME=VALUE",
+            help="A setting that all trials share (epochs=3); may be given several times.",
+            help_behavior_hint="",
+        ),
+    ] = ()
     out: Path | None = None
     """Folder for the search (default: sweeps/STREAM-METHOD, with the cut and other settings in its name)."""
 
@@ -38,6 +47,8 @@ def sweep(arguments: list[str]) -> int:
         SweepOptions, arguments, "sweep", selection, settings={"validation": api.VALIDATION}
     )
     stream, method = selection["stream"], selection["method"]
+    common, own = parse_assignments(options.set, [method])
+    settings |= common | own.get(method, {})
     of_file = {"config": read_toml(options.config, method)} if options.config else {}
     folder = options.out or default_folder("sweeps", f"{api.stream_name(stream)}-{method}", {**settings, **of_file})
     progress = Console(stderr=True, quiet=options.quiet)
