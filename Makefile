@@ -20,9 +20,7 @@ $(VENV)/.done: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@# every pinned package, in two processes and torch first; then spacenet, with what else a platform needs
 	grep -v '^#' constraints.txt | sort -r | xargs -n 20 -P 2 $(PIP) --no-deps
-	$(PIP) --constraint constraints.txt --editable '.[dev]'
-	@# compiled when first imported, which is a fifth of the packages; by this line what every command imports
-	@$(BIN)/python -c 'import spacenet.cli.run, spacenet.model.estimator'
+	$(PIP) --constraint constraints.txt --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 run: setup ## Learn the embedded digits in five tasks with SpaceNet
@@ -35,9 +33,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 
 types: setup
-	$(BIN)/mypy --num-workers 2
+	$(BIN)/mypy
 
 tests: setup
+	@# a new .venv is compiled when first imported; what every command imports by this line, not by both processes
+	@$(BIN)/python -c 'import spacenet.cli.run, spacenet.model.estimator'
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 format: setup ## Format the code

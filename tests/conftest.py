@@ -3,6 +3,9 @@
 import gc
 import os
 import signal
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,16 @@ def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """For what a page says besides its plots, which take most of its time. Forks of this process draw none either."""
     drawn = "spacenet.report.plots.plot.Plot.inline_svg"
     monkeypatch.setattr(drawn, lambda plot: f'<svg viewBox="0 0 9 9">{plot.name}</svg>')
+
+
+@pytest.fixture(scope="session")
+def _operators_once() -> Iterator[None]:
+    """Let torch look through all operators of ONNX once, not with every export."""
+    pytest.importorskip("onnxscript")
+    registry = import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "from_torchlib", staticmethod(cache(registry.from_torchlib)))
+        yield
 
 
 SLOW_FILES = (

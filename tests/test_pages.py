@@ -39,6 +39,7 @@ def test_the_researchers_tutorial_runs_as_written(tmp_path: Path) -> None:
     assert (tmp_path / "runs" / "search" / "best.toml").is_file()
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_the_engineers_tutorial_runs_as_written(tmp_path: Path) -> None:
     out = run_page("docs/tutorial-engineer.md", tmp_path, quick=True)
     assert "Task 2 learned" in out
@@ -48,6 +49,7 @@ def test_the_engineers_tutorial_runs_as_written(tmp_path: Path) -> None:
     assert (tmp_path / "evaluation.html").is_file()
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_the_page_on_data_runs_as_written(tmp_path: Path) -> None:
     out = run_page("docs/own-data.md", tmp_path, quick=True)
     assert re.search(r"^0 +[a-z]+ +\d+\.\d+ %$", out, re.MULTILINE)
@@ -69,6 +71,7 @@ def test_the_readme_runs_as_written(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors"}
 
 
+@pytest.mark.usefixtures("_undrawn")  # the pages on reports and for researchers draw
 @pytest.mark.parametrize("page", ["docs/api.md", "docs/experts.md", "docs/own-net.md", "docs/tutorial-method.md"])
 def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path, quick=True)
@@ -79,6 +82,7 @@ def test_every_page_with_blocks_is_run() -> None:
     assert {page for page in pages if blocks_of(page)} == {*PAGES, "docs/own-method.md"}
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_the_terminal_output_on_the_first_page_is_that_of_the_command(tmp_path: Path) -> None:
     """Apart from the times."""
     page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")

@@ -26,6 +26,8 @@ def config(folder: Path, method: str = "spacenet", seed: int = 0, /, **over: dic
     }
     if "space" in method or "sparse" in method:
         settings["method"] = SPACE
+    if method == "acil":
+        settings["method"] = {"buffer_size": 50}
     return preset_config(CUSTOM, method, settings, over)
 
 

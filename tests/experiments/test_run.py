@@ -72,7 +72,7 @@ def test_the_same_seed_gives_the_same_run_with_a_folder_and_without(
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=3)
+@settings(max_examples=2)
 @given(stops=st.lists(st.integers(0, 200), min_size=1, max_size=3))
 def test_killed_anywhere_and_resumed_it_ends_in_the_same_bits(
     whole: dict[str, object], method: str, stops: list[int]

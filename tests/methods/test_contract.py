@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import spacenet.training
 from spacenet.config.presets import PRESETS, preset_config
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.settings import field_docs, field_types
+from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets.mlp import build_mlp
 from spacenet.registry import METHODS
@@ -81,12 +83,22 @@ def test_presets_and_search_spaces_are_valid_settings(name: str) -> None:
                     preset_config(stream, name, {section: {setting: value}}, preset=preset)
 
 
+def small_method(name: str) -> Method:
+    kind: type[Method] = METHODS[name]
+    return kind(build_mlp((8,), (30, 30)), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {})), 0)
+
+
+@cache
+def learned(name: str) -> Method:
+    """A method that has learned two tasks. Tests only look at it."""
+    method = small_method(name)
+    learn(method, small_stream()[:2])
+    return method
+
+
 @each
 def test_every_number_kept_is_counted_and_restored(name: str) -> None:
-    kind, stream = METHODS[name], small_stream()
-    settings = kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {}))
-    method, again = (kind(build_mlp((8,), (30, 30)), settings, 0) for _ in range(2))
-    learn(method, stream[:2])
+    method, again, stream = learned(name), small_method(name), small_stream()
     assert method.parameters_kept() > 0
     assert method.bytes_kept() == method.extra_bytes() + sum(t.nbytes for t in method.network_state().values())
     again.memory.restore(stream, method.memory.rows)
@@ -110,8 +122,7 @@ def test_it_learns_images_with_the_small_cnn(name: str) -> None:
 @each
 def test_no_graph_of_a_step_outlives_it(name: str) -> None:
     """It would hold the memory of a whole step, and on a GPU the stream the step ran on."""
-    kind, stream = METHODS[name], small_stream()
-    method = kind(build_mlp((8,), (30, 30)), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {})), 0)
-    learn(method, stream[:2])
-    values = [part for value in vars(method).values() for part in (value if isinstance(value, tuple) else (value,))]
+    values = [
+        part for value in vars(learned(name)).values() for part in (value if isinstance(value, tuple) else (value,))
+    ]
     assert not [value for value in values if isinstance(value, torch.Tensor) and value.grad_fn is not None]

@@ -131,18 +131,18 @@ def check(
         assert_same(third, everything(again, x), after)
 
 
-@pytest.mark.parametrize("training", [SGD, ADAM], ids=["sgd", "adam"])
+@pytest.mark.parametrize(("training", "stops"), [(SGD, (1, 3, 4)), (ADAM, (3,))], ids=["sgd", "adam"])
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
 def test_a_resumed_task_ends_in_the_same_state(
-    name: str, settings: dict[str, object], training: TrainingConfig
+    name: str, settings: dict[str, object], training: TrainingConfig, stops: tuple[int, ...]
 ) -> None:
-    check(name, settings, small_stream(), training, (1, 3, 4))
+    check(name, settings, small_stream(), training, stops)
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_resumed_task_of_images_ends_in_the_same_state(name: str) -> None:
     rotations: dict[str, object] = {"rotations": "all"} if issubclass(METHODS[name], SparseMethod) else {}
-    check(name, rotations, images(), IMAGES, (1, 2))
+    check(name, rotations, images(), IMAGES, (1,))
 
 
 @pytest.mark.parametrize("name", METHODS)

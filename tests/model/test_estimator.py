@@ -33,7 +33,7 @@ CHECKS = """
 import json
 from sklearn.utils.estimator_checks import check_estimator
 from spacenet import SpaceNetClassifier
-done = check_estimator(SpaceNetClassifier(epochs=5), on_fail=None, on_skip=None)
+done = check_estimator(SpaceNetClassifier(epochs=3), on_fail=None, on_skip=None)
 print(json.dumps([[each["check_name"], each["status"], str(each["exception"])] for each in done]))
 """
 

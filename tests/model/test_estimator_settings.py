@@ -58,6 +58,7 @@ FIXED: dict[str, Any] = {
     "representation": "features",
     "balance": "logits",
     "rotations": "first",
+    "random_features": 20,
 }
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
 """What only images or other hardware show, or what changes no result."""

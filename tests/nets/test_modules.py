@@ -93,6 +93,7 @@ def test_the_estimator_takes_a_module(tmp_path: Path) -> None:
     assert len(loaded.classes_) == 5
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_the_page_of_a_run_shows_its_layers(tmp_path: Path) -> None:
     result = spacenet.run(image_stream(), net=module_of("mobilenet-v2"), **QUICK)
     page = result.report(tmp_path / "page.html").read_text(encoding="utf-8")
@@ -101,6 +102,7 @@ def test_the_page_of_a_run_shows_its_layers(tmp_path: Path) -> None:
     assert [layer.name for layer in layers if layer.name not in page] == []
 
 
+@pytest.mark.usefixtures("_operators_once")
 def test_an_exported_module_answers_alike(tmp_path: Path) -> None:
     result = spacenet.run(image_stream(), "spacenet", net=module_of("densenet"), **QUICK)
     assert result.model is not None
