@@ -29,6 +29,7 @@ VARIANTS: list[tuple[str, dict[str, object]]] = [
     ("den", {"expand_above": 0.0, "expand_by": 3, "split_above": 0.05}),
     ("spacenet", {"balance": "logits"}),
     ("spacenet", {"expand": "auto", "reserved": (14,), "selected": (14,)}),
+    ("spacenet-experts", {"reads": "all"}),
     ("spacenet-rehearsal", {"replay": "statistics", "replay_components": 2, "replay_directions": 3}),
 ]
 WITHOUT_EPOCHS = {"gaussian", "slda", "fecam", "dense-density", "acil"}

@@ -29,9 +29,10 @@ def experts(stop: int = 3, **settings: object) -> SpaceNetExperts:
     return method
 
 
-def test_later_tasks_do_not_change_a_bit_of_earlier_ones() -> None:
+@pytest.mark.parametrize("reads", ["own", "all"])
+def test_later_tasks_do_not_change_a_bit_of_earlier_ones(reads: str) -> None:
     x = images()[0].test.x
-    before, after = (experts(stop).predict(x) for stop in (1, 3))
+    before, after = (experts(stop, reads=reads).predict(x) for stop in (1, 3))
     assert torch.equal(before, after[:, : before.shape[1]])
 
 
@@ -44,6 +45,31 @@ def test_experts_share_no_units_and_have_all_connections_between_their_own() -> 
             assert len(own) == len(own.source.unique()) * len(own.target.unique())
             if link.source != method.blueprint.input.name:
                 assert bool((method.ledger.state[link.source][own.source.long()] == task).all())
+
+
+def test_an_expert_that_reads_all_has_all_connections_from_earlier_units_too() -> None:
+    method = experts(reads="all")
+    for link in method.blueprint.links:
+        held = method.ledger.connections[link.name]
+        for task in range(3):
+            own = held[held.owner == task]
+            assert len(own) == len(own.source.unique()) * len(own.target.unique())
+            if link.target != method.blueprint.output.name:
+                assert bool((method.ledger.state[link.target][own.target.long()] == task).all())
+            if link.source != method.blueprint.input.name:
+                owners = method.ledger.state[link.source][own.source.long()].unique()
+                assert owners.tolist() == list(range(task + 1))
+
+
+@pytest.mark.parametrize("reads", ["own", "all"])
+def test_the_workspace_and_a_masked_dense_network_learn_the_same(reads: str) -> None:
+    """In an MLP, where what frozen units compute is computed once for all epochs."""
+    found = []
+    for masked in (False, True):
+        method = make(SpaceNetExperts, {"reads": reads, "expected_tasks": 3, "masked_dense": masked})
+        learn(method, small_stream())
+        found.append(method.predict(small_stream()[0].test.x))
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
 
 def test_a_class_is_scored_by_the_mean_over_four_orientations() -> None:
@@ -83,9 +109,10 @@ def test_what_predicts_is_what_was_trained() -> None:
     torch.testing.assert_close(method.predict(x), seen["scores"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("reads", ["own", "all"])
 @pytest.mark.parametrize("limit", [3000, 10**9])
-def test_the_weights_of_all_tasks_stay_within_the_limit(limit: int) -> None:
-    method = experts(max_weights=limit)
+def test_the_weights_of_all_tasks_stay_within_the_limit(limit: int, reads: str) -> None:
+    method = experts(max_weights=limit, reads=reads)
     hidden = [link for link in method.blueprint.links if link not in method.blueprint.classifiers]
     weights = sum(method.ledger.connections[link.name].value.numel() for link in hidden)
     assert weights <= limit

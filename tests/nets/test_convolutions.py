@@ -106,6 +106,7 @@ def images(tasks: int = 3, per_class: int = 12) -> Stream:
     return Stream("images", data, labels, preprocessing=PreprocessingConfig(centering=0.0, standardize="all"))
 
 
+TOLERANCE = 1e-5
 _learned: dict[tuple[int, str], SpaceNet] = {}
 
 
@@ -124,9 +125,10 @@ def batch() -> Tensor:
 
 
 def assert_equal_and_varied(output: Tensor, expected: Tensor) -> None:
-    """The same output, which differs clearly from sample to sample: where it is constant, equality proves nothing."""
-    assert float(expected.std(0).mean()) > 0.02
-    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-4)
+    """The same output, which differs between samples by 500 times what is tolerated: where it is constant, equality
+    proves nothing. How much it differs depends on how a processor rounds while the network is trained."""
+    assert float(expected.std(0).mean()) > 500 * TOLERANCE
+    torch.testing.assert_close(output, expected, atol=TOLERANCE, rtol=1e-4)
 
 
 @ALL_NETS

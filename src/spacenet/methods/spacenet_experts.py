@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Le
@@ -45,6 +45,9 @@ class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
     max_weights: Annotated[int, Ge(1)] | None = None
     """Weights that the experts of all expected tasks may have together; each gets the same part. Default: as many as
     fit into the network."""
+    reads: Literal["own", "all"] = "own"
+    """Units that an expert's connections come from: its own, or also those of all earlier experts, which stay as they
+    are. With all, an expert has more weights and a step takes longer from task to task."""
     rotations: Rotations = "auto"
     """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
     task, or in all; auto is all for square images, otherwise none. Predictions are the mean over the four. A step takes
@@ -93,7 +96,11 @@ class SpaceNetExperts(AdaptiveMethod):
         self.densities = chosen.build_densities(whiten=True)
 
     def default_budget(self, tasks: int) -> TaskBudget:
-        return dense_budget(self.blueprint, tasks, self.settings.max_weights)
+        return dense_budget(self.blueprint, tasks, self.settings.max_weights, self.reads_earlier)
+
+    @property
+    def reads_earlier(self) -> bool:
+        return self.settings.reads == "all"
 
     # Training
 

@@ -8,8 +8,8 @@ from torch import Generator, Tensor
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.space.blueprint import Link
 from spacenet.space.budget import ResolvedBudget
-from spacenet.space.ledger import Connections, Ledger
-from spacenet.space.pack import Units, inside
+from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import Units, places_between
 from spacenet.space.rewiring import rank
 
 MOST_POSITIONS = 2**31
@@ -74,21 +74,32 @@ def select(
 
 
 def allocate(
-    ledger: Ledger, budget: ResolvedBudget, selection: Units, task: int, rng: Generator, own_width: bool = False
+    ledger: Ledger,
+    budget: ResolvedBudget,
+    selection: Units,
+    task: int,
+    rng: Generator,
+    own_width: bool = False,
+    reads_earlier: bool = False,
 ) -> dict[str, Connections]:
     """Lay the task's connections at random open positions. Weights are Glorot-uniform for the dense shape of the whole
-    network; with `own_width` for that of the selected units, as in a network that has no others."""
+    network; with `own_width` for that of the units they lie between, as in a network that has no others. With
+    `reads_earlier` they may also come from units that earlier tasks reserved, and are more in proportion."""
     new = {}
+    read = (
+        {name: _with_reserved(ledger, name, units) for name, units in selection.items()} if reads_earlier else selection
+    )
     for link in ledger.blueprint.links:
-        targets, sources = selection[link.target], selection[link.source]
+        targets, sources = selection[link.target], read[link.source]
+        wanted = budget.connections[link.name] * len(sources) // max(1, len(selection[link.source]))
         if len(targets) * len(sources) > MOST_POSITIONS:
             units = f"{len(sources):,} units of {link.source} and {len(targets):,} of {link.target}"
             raise SettingsError(f"{units} are too many to lay connections among; select fewer", setting="selected")
         taken = torch.zeros(len(targets) * len(sources), dtype=torch.bool)
-        taken[inside(ledger, link, selection)[0]] = True
+        taken[places_between(ledger, link, sources, targets)] = True
         left, dead = int((~taken).sum()), ledger.dead(link, targets)
-        count = min(budget.connections[link.name], left)
-        least = budget.least.get(link.name, budget.connections[link.name])
+        count = min(wanted, left)
+        least = budget.least.get(link.name, wanted)
         if link.name in budget.least and link.source == ledger.blueprint.input.name:
             least = min(least, int(dead.sum()))  # selected units may be connected to the inputs already
         if count < least:
@@ -96,7 +107,7 @@ def allocate(
                 _narrow_end(ledger, link, selection),
                 f"{least} connections from {link.source} to {link.target} are needed, but only {left} positions "
                 "between the selected units are not owned by earlier tasks.",
-                remedy=f"{left} connections per task instead of {budget.connections[link.name]}, more units, or",
+                remedy=f"{left} connections per task instead of {wanted}, more units, or",
             )
         place = _scatter(taken.view(len(targets), len(sources)), dead, count, rng)
         # The output layer has no final width: its dense shape is that of the task's own outputs.
@@ -112,8 +123,18 @@ def allocate(
     return new
 
 
+def _with_reserved(ledger: Ledger, layer: str, units: Tensor) -> Tensor:
+    """These units and those that earlier tasks reserved, in ascending order."""
+    return torch.cat([units, (ledger.state[layer] != FREE).nonzero().flatten()]).sort().values
+
+
 def tasks_left(
-    ledger: Ledger, budget: Callable[[Ledger], ResolvedBudget], classes: int, rng: Generator, unused_first: bool
+    ledger: Ledger,
+    budget: Callable[[Ledger], ResolvedBudget],
+    classes: int,
+    rng: Generator,
+    unused_first: bool,
+    reads_earlier: bool = False,
 ) -> int:
     """How many more tasks with this many classes fit, at most `LIMIT`.
 
@@ -127,7 +148,7 @@ def tasks_left(
         try:
             wanted = budget(trial)
             selection = select(trial, wanted, outputs, rng, unused_first)
-            new = allocate(trial, wanted, selection, task, rng)
+            new = allocate(trial, wanted, selection, task, rng, reads_earlier=reads_earlier)
         except SpaceFull:
             return task
         trial.grow(trial.blueprint.output.name, classes)

@@ -140,10 +140,13 @@ def default_budget(blueprint: Blueprint, tasks: int, selected: Sequence[int] = (
     return TaskBudget(chosen, [count // 2 for count in widths.values()], shares)
 
 
-def dense_budget(blueprint: Blueprint, tasks: int, weights: int | None = None) -> TaskBudget:
+def dense_budget(
+    blueprint: Blueprint, tasks: int, weights: int | None = None, reads_earlier: bool = False
+) -> TaskBudget:
     """Units of its own for each of this many tasks, with all connections between them: the same part of every layer.
 
-    With `weights`, only as many units as keep the weights of all tasks together at or below that number. Numbers of
+    With `weights`, only as many units as keep the weights of all tasks together at or below that number; with
+    `reads_earlier` each task also has connections from the units of all earlier ones, which count too. Numbers of
     units have few binary digits: a GPU computes 64 or 128 feature maps at a time, and 65 take almost as long as 128.
     """
     sizes = {layer.group or layer.name: layer.size for layer in blueprint.hidden}
@@ -160,7 +163,8 @@ def dense_budget(blueprint: Blueprint, tasks: int, weights: int | None = None) -
                 continue
             ends = [units[group[end]] if end in group else blueprint.input.size for end in (link.source, link.target)]
             counts.append(ends[0] * ends[1])
-            total += ends[0] * ends[1] * math.prod(link.kernel)
+            read = (tasks + 1) / 2 if reads_earlier and link.source in group else 1  # parts, in the mean over tasks
+            total += math.ceil(ends[0] * ends[1] * math.prod(link.kernel) * read)
         return units, counts, total
 
     low, high = 0.0, 1.0 / tasks

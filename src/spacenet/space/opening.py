@@ -1,6 +1,7 @@
 """Opening a workspace: its units, those outside that feed it, and how its parameters lie in memory."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -79,9 +80,17 @@ class OpenLink:
 
 
 def find_live_units(
-    ledger: Ledger, selection: Units, outputs: Tensor, masked_dense: bool, fixed: bool
+    ledger: Ledger,
+    selection: Units,
+    new: Mapping[str, Connections],
+    outputs: Tensor,
+    masked_dense: bool,
+    fixed: bool,
 ) -> tuple[Units, Units]:
-    """The units that a workspace must hold, and the frozen ones outside that feed them (with the inputs)."""
+    """The units that a workspace must hold, and the frozen ones outside that feed them (with the inputs).
+
+    The task's new connections come from selected units, or from frozen ones, which the workspace then holds too.
+    """
     blueprint = ledger.blueprint
     inputs = marks(ledger, {blueprint.input.name: torch.arange(ledger.size(blueprint.input.name))})
     if masked_dense:
@@ -89,6 +98,8 @@ def find_live_units(
         return everything | {blueprint.output.name: outputs}, numbers(inputs)
     selected = marks(ledger, selection)
     ends = marks(ledger, selection | {blueprint.output.name: outputs})
+    for link in blueprint.links:
+        ends[link.source] = ends[link.source].index_fill(0, new[link.name].source.long(), True)
     needed = reach(ledger, ends, "source")
     if not fixed:
         return numbers(needed), numbers(inputs)

@@ -86,6 +86,11 @@ def _between(
     return target[rows].long() * (len(sources) if width is None else width) + source, connections.value[rows]
 
 
+def places_between(ledger: Ledger, link: Link, sources: Tensor, targets: Tensor) -> Tensor:
+    """Places of the link's connections from these units to those in the (targets × sources) block."""
+    return _between(ledger, link, sources, targets)[0]
+
+
 def block_between(ledger: Ledger, link: Link, sources: Tensor, targets: Tensor) -> Tensor:
     """The link's weights from these units to those, dense; also where a layer is linked to itself."""
     place, value = _between(ledger, link, sources, targets)

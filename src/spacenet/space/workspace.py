@@ -1,8 +1,10 @@
 """The workspace: the small dense network in which one task trains.
 
-It holds the task's selected units and those frozen units that lie between them. All its parameters are one vector of
-frozen numbers; the task's own ones, another vector, are scattered into it at every step. So a frozen weight cannot
-change, and the cost of a step follows the units that are used, not the width of the network.
+It holds the task's selected units, the frozen units that lie between them, and those that its connections come from.
+All
+its parameters are one vector of frozen numbers; the task's own ones, another vector, are scattered into it at every
+step. So a frozen weight cannot change, and the cost of a step follows the units that are used, not the width of the
+network.
 """
 
 import itertools
@@ -49,7 +51,7 @@ class Workspace:
         """
         self.ledger, self.selection, self.device = ledger, selection, device
         self.layout = layout or Layout.for_device(device, ledger.blueprint)
-        self.units, frozen = find_live_units(ledger, selection, outputs, masked_dense, fixed)
+        self.units, frozen = find_live_units(ledger, selection, new, outputs, masked_dense, fixed)
         self.frozen_inputs = FrozenInputs(ledger, frozen, self.units, device)
         self.selected = {name: torch.searchsorted(self.units[name], chosen) for name, chosen in selection.items()}
         """Places of the selected units in the workspace."""

@@ -128,6 +128,11 @@ class SparseMethod(Method):
     """Whether initial weights suit the units that a task selects, instead of the whole network as in the paper."""
 
     @property
+    def reads_earlier(self) -> bool:
+        """Whether a task's connections may come from units that earlier tasks reserved."""
+        return False
+
+    @property
     def needs_old_data(self) -> bool:
         """Whether learning another task requires the data of all earlier ones."""
         return False
@@ -174,7 +179,9 @@ class SparseMethod(Method):
     def space_left(self, classes: int) -> int:
         """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
         rng, unused_first = self.rng("forecast", self.tasks_learned), self.settings.unused_first
-        return tasks_left(self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first)
+        return tasks_left(
+            self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first, self.reads_earlier
+        )
 
     def check(self, stream: Stream) -> list[str]:
         self.plan.check_tasks(len(stream))
@@ -229,7 +236,8 @@ class SparseMethod(Method):
     ) -> tuple[Units, dict[str, Connections]]:
         rng = self.rng("allocate", task.index)
         selection = select(self.ledger, budget, torch.tensor(task.classes), rng, unused_first)
-        return selection, allocate(self.ledger, budget, selection, task.index, rng, self.own_width)
+        new = allocate(self.ledger, budget, selection, task.index, rng, self.own_width, self.reads_earlier)
+        return selection, new
 
     def _workspace_options(self, task: Task, data: Samples) -> dict[str, Any]:
         """The arguments of a workspace besides the task's units and connections."""
