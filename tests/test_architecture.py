@@ -17,6 +17,7 @@ ORDER = (
     "registry",
     "utils",
     "config",
+    "encoders",
     "data",
     "space",
     "nets",

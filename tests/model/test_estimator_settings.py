@@ -49,6 +49,7 @@ FIXED: dict[str, Any] = {
     "centering": 0.1,
     "standardize": "all",
     "clip": 5.0,
+    "encoder": "efficientnet-lite0",
     "first_epochs": 1,
     "first_selected": (20,),
     "first_reserved": (1,),
@@ -63,7 +64,7 @@ FIXED: dict[str, Any] = {
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
 """What only images or other hardware show, or what changes no result."""
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
-OF_OTHERS = {"max_weights", "contrast", "statistics_weight", "mirror", "nesterov"}
+OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "mirror", "nesterov"}
 """Of experts, and what needs momentum."""
 
 
@@ -111,7 +112,13 @@ def test_a_setting_that_cannot_change_is_named(name: str, fitted: SpaceNetClassi
     with pytest.raises(SettingsError, match=f"^{name}: "):
         classifier.partial_fit(*blobs([2, 3]))
     assert to_bytes(classifier.model_) == before
-    if name not in ("representation", "balance", "net", "rotations"):  # which do not go with these data at all
+    if name not in (
+        "representation",
+        "balance",
+        "net",
+        "rotations",
+        "encoder",
+    ):  # which do not go with these data at all
         assert clone(classifier).fit(*blobs([2, 3])).classes_.tolist() == [2, 3]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spacenet.api.results import Shown
 from spacenet.config.stream import DataConfig
-from spacenet.data.sources import Target, data_settings, read_for_evaluation
+from spacenet.data.sources import data_settings, read_for_evaluation
 from spacenet.data.user_data import arrays_from_memory, frame_inputs
 from spacenet.errors import DataError
 from spacenet.model.evaluation import Evaluation, evaluate_model
@@ -113,7 +113,7 @@ def evaluate(
     (1797, 2, 896)
     """
     found = _find_model(model)
-    target = Target(found.input_shape, found.fitted_normalization.scale, resize)
+    target = found.target(resize)
     config, paths = DataConfig(**data_settings({"label": label, "drop": drop, "header": header})), _paths(data)
     if paths:
         x, y, columns = read_for_evaluation(paths, config, target, progress)

@@ -22,6 +22,7 @@ from spacenet.api.settings import (
 )
 from spacenet.config.engine import EngineConfig
 from spacenet.config.model import merge
+from spacenet.config.run import RunConfig
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
 from spacenet.errors import RunError, SettingsError, SpaceFull
@@ -331,7 +332,7 @@ def sweep(
     fixed = [f"{section}.{key}" for section, held in over.items() if isinstance(held, Mapping) for key in held]
     search_ = Sweep(stream_name(stream), name, base, search, seed, seeds, data, folder, fixed)
     if search_.config({}).stream.data is not None:
-        search_.data = search_.data or build_stream(search_.config({}).stream, progress)
+        search_.data = search_.data or build_stream(search_.config({}).stream, progress, encoder_of(search_.config({})))
     where = EngineConfig(engine, address, workers)  # type: ignore[arg-type]
     at_once = workers or default_workers(search_.config({}))
     for trial in search_.run(trials, at_once, partial(execute_all, engine=where)):
@@ -372,12 +373,18 @@ def _execute(job: Job, callbacks: Callbacks, progress: bool) -> RunResult:
 
 
 def _with_data(jobs: Sequence[Job], progress: bool) -> Sequence[Job]:
-    """The jobs with the data that the user has in a file, which is read once for all of them."""
-    config = jobs[0].config.stream if jobs else None
-    if config is None or config.data is None or jobs[0].stream is not None or all(map(is_finished, jobs)):
+    """The jobs with the data that the user has in a file, or with features; read or encoded once for all of them."""
+    config, encoder = (jobs[0].config.stream, encoder_of(jobs[0].config)) if jobs else (None, None)
+    held = jobs[0].stream if jobs else None
+    if config is None or all(map(is_finished, jobs)) or (encoder is None and (config.data is None or held is not None)):
         return jobs
-    stream = build_stream(config, progress)
+    stream = held or build_stream(config, progress, encoder)
+    stream = stream.with_encoder(encoder, progress) if encoder else stream
     return [replace(job, stream=stream) for job in jobs]
+
+
+def encoder_of(config: RunConfig) -> str | None:
+    return config.model.preprocessing.encoder
 
 
 def _callbacks(job: Job, callbacks: Callbacks, progress: bool) -> list[Callback]:

@@ -14,6 +14,7 @@ from spacenet.data.kinds import looks_like_data, source_name
 from spacenet.data.sources import data_settings
 from spacenet.data.stream import Stream
 from spacenet.data.task import format_tasks
+from spacenet.encoders.loading import encoder_name
 from spacenet.errors import SettingsError
 from spacenet.methods import Method, register_method
 from spacenet.nets import Net, net_name
@@ -74,7 +75,8 @@ def build_config(
 ) -> RunConfig:
     """The configuration of a run: the preset, over it `config`, over it what is given by name."""
     layers = read_settings(config, method)
-    name = method_name(method or layers.get("method", {}).get("name") or default_method(stream_name(stream)))
+    chosen, encoder = method or layers.get("method", {}).get("name"), _encoder(stream, settings)
+    name = method_name(chosen or default_method(stream_name(stream), encoder))
     over = settings_layers(stream, name, settings)
     if isinstance(stream, Stream):
         layers.pop("stream", None)
@@ -126,6 +128,8 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
             setting=next(iter(of_stream)),
         )
     rest = {name: value for name, value in settings.items() if name not in of_stream}
+    if encoder := _encoder(stream, settings):
+        rest["encoder"] = encoder
     if not isinstance(of_stream.get("tasks", ""), str | None):
         of_stream["tasks"] = format_tasks(of_stream["tasks"])
     if isinstance(stream, str) and is_path(stream):
@@ -134,6 +138,11 @@ def settings_layers(stream: Stream | str, method: str, settings: Mapping[str, An
     check_names(rest, [method])
     own = to_plain(stream.config) if isinstance(stream, Stream) else to_plain(of_stream)
     return {"stream": own, **to_plain(sort_into_sections(method, rest))}
+
+
+def _encoder(stream: Stream | str, settings: Mapping[str, Any]) -> str | None:
+    """The name of the encoder that is given, or of the one whose features a stream holds."""
+    return encoder_name(settings.get("encoder")) or (stream.dataset.encoder if isinstance(stream, Stream) else None)
 
 
 def check_names(settings: Iterable[str], methods: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from spacenet.config.stream import DataConfig, StreamConfig
 from spacenet.data.memory import take_rows
 from spacenet.data.sources import LabeledData, read_labeled
 from spacenet.data.task import TaskLabels, check_labels, split_classes
+from spacenet.encoders.loading import load_encoder
 from spacenet.errors import SettingsError
 from spacenet.model.estimator import METHODS, SpaceNetClassifier, setting_parameters
 from spacenet.model.file import save_model
@@ -65,7 +66,9 @@ def fit(arguments: list[str]) -> int:
     if out.exists():
         raise SettingsError(f"{options.out} is there already; choose another file, or remove it", setting="out")
     classifier = SpaceNetClassifier(method=options.method, net=options.net, random_state=options.seed, **settings)
-    labeled = read_labeled([options.data], options, image_size=options.image_size, progress=not options.quiet)
+    encoder = load_encoder(settings["encoder"]) if settings["encoder"] else None
+    reading: dict[str, Any] = {"image_size": options.image_size, "encoder": encoder, "progress": not options.quiet}
+    labeled = read_labeled([options.data], options, **reading)
     tasks = _split(options, labeled)
     with lock(out):
         model, learning = None, None

@@ -10,7 +10,7 @@ from spacenet.cli.forms import LabeledArgument, ModelArgument, parse
 from spacenet.cli.learning import Learning, print_summary
 from spacenet.cli.output import output_file
 from spacenet.config.stream import DataConfig
-from spacenet.data.sources import LabeledData, Target, read_labeled
+from spacenet.data.sources import LabeledData, read_labeled
 from spacenet.errors import DataError
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
@@ -66,7 +66,7 @@ def _learn(options: LearnOptions, out: Path) -> dict[str, Any]:
 
 def _read(options: LearnOptions, model: Model) -> LabeledData:
     """What there is for a model to learn, and to evaluate it with; checked before it is learned."""
-    target = Target(model.input_shape, model.fitted_normalization.scale, options.resize)
+    target = model.target(options.resize)
     labeled = read_labeled([options.data], options, target=target, progress=not options.quiet)
     try:
         model.check_task(labeled.x[:], labeled.y)

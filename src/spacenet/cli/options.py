@@ -66,7 +66,7 @@ def _is_number(text: str) -> bool:
 def peek(arguments: Sequence[str]) -> dict[str, Any]:
     """What decides which options there are, and their defaults; arguments of `spacenet.run`, as its own."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    for option in ("config", "method", "net", "preset"):
+    for option in ("config", "method", "net", "preset", "encoder"):
         parser.add_argument(f"--{option}", nargs="?")
     given, _ = parser.parse_known_args(arguments)
     config = read_toml(Path(given.config), given.method) if given.config else {}
@@ -74,7 +74,7 @@ def peek(arguments: Sequence[str]) -> dict[str, Any]:
     stream = stream_first(arguments)[0] or of_config.get("data") or of_config.get("name", "split-digits")
     return {
         "stream": stream,
-        "method": given.method or config.get("method", {}).get("name") or default_method(stream),
+        "method": given.method or config.get("method", {}).get("name") or default_method(stream, given.encoder),
         "net": given.net,
         "preset": given.preset,
         "config": config,
@@ -133,8 +133,9 @@ def _settings_by_group(config: RunConfig) -> dict[str, Settings]:
     }
 
 
-NO_FLAGS = ("name", "data", "graph")
-"""Fields that no flag gives: names and data are arguments, and the graph of a module is found when it is traced."""
+NO_FLAGS = ("name", "data", "graph", "encoder_checksum")
+"""Fields that no flag gives: names and data are arguments, the graph of a module is found when it is traced, and the
+checksum of an encoder when it is loaded."""
 
 
 def _filled_form(settings: Settings) -> Any:

@@ -15,7 +15,6 @@ from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.output import output_file
 from spacenet.config.stream import TableConfig
 from spacenet.data.inputs import Chunk, read_inputs
-from spacenet.data.parts import Target
 from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
@@ -50,7 +49,7 @@ def predict(arguments: list[str]) -> int:
     if not options.inputs:
         raise SettingsError("give at least one input: a file, a folder, or - for the standard input")
     model = load_model(options.model)
-    target = Target(model.input_shape, model.fitted_normalization.scale, options.resize)
+    target = model.target(options.resize)
     stdin = BufferedReader(BytesIO()) if sys.stdin is None else cast(BufferedReader, sys.stdin.buffer)  # None: closed
     chunks = read_inputs(options.inputs, target, stdin, options)
     if options.out is None:

@@ -64,6 +64,11 @@ class PreprocessingConfig(Settings):
     mixture. Default: what the stream's preset says, otherwise 0.5."""
     clip: Annotated[float, Gt(0)] | None = None
     """Largest magnitude of normalized values; larger ones are cut off. Default: 10 for tables, otherwise none."""
+    encoder: str | None = None
+    """Frozen pretrained network that turns images into features, on which the model learns: efficientnet-lite0,
+    timm:NAME, torchvision:NAME, or a file (.onnx, .pt2)."""
+    encoder_checksum: str | None = None
+    """The SHA-256 of the encoder's weights. Written by spacenet."""
 
     def validate(self) -> None:
         if self.scale is not None and self.scale == 0:

@@ -242,11 +242,12 @@ def preset_names(stream: str) -> list[str]:
 
 def preset_config(stream: str, method: str, *over: Layer, preset: str | None = None) -> RunConfig:
     """The configuration of a method on a stream, with other settings laid over the preset (a TOML file's, say)."""
-    presets = PRESETS.get(stream, PRESETS[CUSTOM])
+    given = merge(*over)
+    encoded = bool(given.get("preprocessing", {}).get("encoder"))  # features are no images, whatever the stream is
+    presets = PRESETS[CUSTOM] if encoded else PRESETS.get(stream, PRESETS[CUSTOM])
     if preset is not None and preset not in presets:
         raise unknown(f"preset of {stream}", preset, presets, setting="preset")
     chosen = presets[preset or next(iter(presets))]
-    given = merge(*over)
     net = given.get("net", {}).get("name")
     if net is not None:
         chosen = chosen.with_net(net)
@@ -255,12 +256,14 @@ def preset_config(stream: str, method: str, *over: Layer, preset: str | None = N
         given = merge({"method": {"sized_for": []}}, given)  # sizes that are given are those of a task
     own = METHOD_PRESETS.get(method, {})
     names = {"stream": {"name": stream}, "method": {"name": method}}
-    return RunConfig.from_plain(merge(chosen.settings(method), own.get(ANY, {}), own.get(stream, {}), given, names))
+    return RunConfig.from_plain(
+        merge(chosen.settings(method), own.get(ANY, {}), {} if encoded else own.get(stream, {}), given, names)
+    )
 
 
-def default_method(stream: str) -> str:
+def default_method(stream: str, encoder: object = None) -> str:
     """The method that learns a stream if none is named: the paper's on its benchmarks, on other data what did best."""
-    return "spacenet-density" if PRESETS.get(stream, PRESETS[CUSTOM]) is PRESETS[CUSTOM] else "spacenet"
+    return "spacenet-density" if encoder or PRESETS.get(stream, PRESETS[CUSTOM]) is PRESETS[CUSTOM] else "spacenet"
 
 
 def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> ModelConfig:

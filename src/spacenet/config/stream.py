@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from annotated_types import Ge, Gt, Le, Lt
 
@@ -47,6 +47,8 @@ class DataConfig(TableConfig):
     """Hold out this part of each class for the test."""
     split_seed: Annotated[int, Ge(0)] | None = None
     """Which samples are held out follows from this seed (default: 0)."""
+    damaged: Literal["refuse", "skip"] | None = None
+    """Image files that cannot be read: refuse the data (default), or skip and report them."""
 
     def validate(self) -> None:
         if self.test is not None and self.test_fraction is not None:

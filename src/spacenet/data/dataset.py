@@ -30,6 +30,8 @@ class Dataset:
     std: Constants = None
     checksum: str = ""
     """Of the samples and labels, where they were read from a file of the user's; a run that resumes compares it."""
+    encoder: str = ""
+    """The name of the encoder whose features the samples are, if they are features."""
 
     def __post_init__(self) -> None:
         for part, x, y in (("train", self.x_train, self.y_train), ("test", self.x_test, self.y_test)):

@@ -1,12 +1,15 @@
 """Folders of images with one sub-folder per class."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from spacenet.data.images import ImageFormat, list_images, read_headers, read_images
+from spacenet.data.features import encode_files
+from spacenet.data.images import Damage, ImageFormat, list_images, read_headers, read_images
 from spacenet.data.parts import Batch, Part, Target
+from spacenet.data.preprocessing import Array
+from spacenet.encoders.encoder import Encoder
 from spacenet.errors import DataError, SettingsError
 
 GRAYSCALE = ("1", "L", "LA")
@@ -21,30 +24,58 @@ def folder_parts(
     image_size: ImageSize = None,
     target: Target | None = None,
     progress: bool = False,
+    encoder: Encoder | None = None,
+    skip_damaged: bool = False,
 ) -> tuple[Part, Part | None]:
-    """The images of a folder, colored unless all of them are grayscale; and those of the test folder.
+    """The images of a folder, colored unless all of them are grayscale; and those of the test folder. With an encoder,
+    their features.
 
     Without a test folder, a folder of two folders `train` and `test` that have sub-folders is both.
     """
     if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
         path, test = path / "train", path / "test"
     listed = [(folder, *_list_classes(folder)) for folder in (path, test) if folder is not None]
+    if encoder is not None:
+        parts = [_encoded_part(*each, encoder, skip_damaged) for each in listed]
+        return parts[0], parts[1] if len(parts) > 1 else None
     if target is not None:
         image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
     else:
-        image_format = _choose_format([file for _, files, _ in listed for file in files], image_size, progress)
-    parts = [_folder_part(*each, image_format) for each in listed]
+        image_format = _choose_format(
+            [file for _, files, _ in listed for file in files], image_size, progress, skip_damaged
+        )
+    parts = [_folder_part(*each, image_format, skip_damaged) for each in listed]
     return parts[0], parts[1] if len(parts) > 1 else None
 
 
-def _folder_part(folder: Path, files: Sequence[Path], labels: Sequence[str], image_format: ImageFormat) -> Part:
+def _folder_part(
+    folder: Path, files: Sequence[Path], labels: Sequence[str], image_format: ImageFormat, skip_damaged: bool
+) -> Part:
     def read() -> Iterator[Batch]:
-        first = 0
-        for x in read_images(files, image_format):
-            yield x, labels[first : first + len(x)]
-            first += len(x)
+        damage = Damage(skip_damaged)
+        yield from _labeled(read_images(files, image_format, damage), files, labels)
+        damage.report(len(files))
 
     return Part(str(folder), len(files), image_format.shape, np.dtype(np.uint8), read, "images")
+
+
+def _encoded_part(
+    folder: Path, files: Sequence[Path], labels: Sequence[str], encoder: Encoder, skip_damaged: bool
+) -> Part:
+    def read() -> Iterator[Batch]:
+        damage = Damage(skip_damaged)
+        yield from _labeled(encode_files(encoder, files, damage), files, labels)
+        damage.report(len(files))
+
+    return Part(str(folder), len(files), (encoder.features,), np.dtype(np.float32), read, "images")
+
+
+def _labeled(
+    chunks: Iterable[tuple[list[Path], Array]], files: Sequence[Path], labels: Sequence[str]
+) -> Iterator[Batch]:
+    label_of = dict(zip(files, labels, strict=True))
+    for kept, x in chunks:
+        yield x, [label_of[path] for path in kept]
 
 
 def _class_folders(path: Path) -> list[Path]:
@@ -62,17 +93,20 @@ def _list_classes(path: Path) -> tuple[list[Path], list[str]]:
     return [file for file, _ in files], [label for _, label in files]
 
 
-def _choose_format(files: Sequence[Path], image_size: ImageSize, progress: bool) -> ImageFormat:
+def _choose_format(files: Sequence[Path], image_size: ImageSize, progress: bool, skip_damaged: bool) -> ImageFormat:
     """The height and width asked for, or those that all images have."""
-    sizes, modes = zip(*read_headers(files, progress), strict=True)
+    headers = read_headers(files, progress, Damage(skip_damaged))
+    if not headers:
+        raise DataError(f"{files[0]} and all other images cannot be read")
+    (first, *_), sizes, modes = zip(*headers, strict=True)
     if image_size is not None:
         height, width = _height_and_width(image_size)
     else:
         width, height = sizes[0]
-        for file, size in zip(files, sizes, strict=True):
+        for file, size, _ in headers:
             if size != sizes[0]:
                 raise DataError(
-                    f"{file} has {size[0]} × {size[1]} pixels, {files[0]} {width} × {height}.",
+                    f"{file} has {size[0]} × {size[1]} pixels, {first} {width} × {height}.",
                     cli="Use --image-size to bring all images to one size, e.g. --image-size 64.",
                     python="Pass image_size to bring all images to one size.",
                 )

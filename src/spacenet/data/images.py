@@ -1,12 +1,12 @@
 """Image files as samples: grayscale or RGB, in the size that is needed."""
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ import numpy as np
 from spacenet.data.arrays import Shape, split_into_chunks
 from spacenet.data.checks import PIXEL_SCALE
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.encoder import ImageInput
 from spacenet.errors import DataError
 from spacenet.utils.extras import require_extra
 from spacenet.utils.progress import track
@@ -30,7 +31,37 @@ MIN_BYTES = 8 * 1024
 """Of a file: smaller images take less time to decode than threads to take turns."""
 EIGHT_BIT_MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Pillow's modes that convert to grayscale or RGB without loss of contrast."""
+ORIENTATION, TURNED = 0x0112, (5, 6, 7, 8)
+"""The tag that says how a camera was held, and its values for images whose width and height are exchanged."""
+NAMED = 5
+"""Files that cannot be read of which a warning gives the reasons; more are counted."""
 Item = TypeVar("Item")
+log = logging.getLogger("spacenet")
+
+
+@dataclass
+class Damage:
+    """What becomes of images that cannot be read: an error, or they are left out and `report` names them."""
+
+    skip: bool = False
+    found: list[DataError] = field(default_factory=list)
+
+    def note(self, error: DataError) -> None:
+        if not self.skip:
+            raise error
+        self.found.append(error)
+
+    def report(self, total: int) -> None:
+        if self.found:
+            named = "; ".join(error.message for error in self.found[:NAMED])
+            more = f"; and {len(self.found) - NAMED} more" if len(self.found) > NAMED else ""
+            log.warning(
+                "spacenet: warning: %d of %d images cannot be read and are left out: %s%s",
+                len(self.found),
+                total,
+                named,
+                more,
+            )
 
 
 @dataclass(frozen=True)
@@ -39,6 +70,12 @@ class ImageFormat:
 
     shape: Shape
     resize: bool
+    encoder: ImageInput | None = None
+    """How they are prepared for an encoder, if there is one."""
+
+    @classmethod
+    def for_encoder(cls, images: ImageInput) -> "ImageFormat":
+        return cls(images.shape, resize=True, encoder=images)
 
     @classmethod
     def for_model(cls, shape: Shape, scale: float, resize: bool) -> "ImageFormat":
@@ -76,42 +113,80 @@ def list_images(folder: Path) -> Iterator[Path]:
         raise DataError(f"{folder}: has no images ({', '.join(SUFFIXES)})")
 
 
-def read_headers(files: Sequence[Path], progress: bool = False) -> list[tuple[tuple[int, int], str]]:
-    """Width and height of each image, and Pillow's name for its kind of pixels; they are not decoded."""
+def read_headers(
+    files: Sequence[Path], progress: bool = False, damage: Damage | None = None
+) -> list[tuple[Path, tuple[int, int], str]]:
+    """Width and height of each image that can be read, and Pillow's name for its pixels; they are not decoded."""
     found = []
     with track("looking at the sizes of images", len(files), "images", progress) as advance:
         for chunk in split_into_chunks(files, (1,)):
-            found += _map_files(_read_header, chunk)
+            kept, headers = _map_files(_read_header, chunk, damage)
+            found += [(path, *header) for path, header in zip(kept, headers, strict=True)]
             advance(len(chunk))
     return found
 
 
-def read_images(files: Iterable[Path], image_format: ImageFormat) -> Iterator[Array]:
-    """Images as bytes in the format's shape, in chunks; decoded by several threads."""
+def read_images(
+    files: Iterable[Path], image_format: ImageFormat, damage: Damage | None = None
+) -> Iterator[tuple[list[Path], Array]]:
+    """Images as bytes in the format's shape, in chunks, and the files they come from; decoded by several threads."""
     for chunk in split_into_chunks(files, image_format.shape):
-        yield np.stack(_map_files(partial(_read_image, image_format=image_format), chunk))
+        kept, images = decode_images(chunk, image_format, damage)
+        if kept:
+            yield kept, images
 
 
-def _map_files(function: Callable[[Path], Item], files: Sequence[Path]) -> list[Item]:
-    """The function of each file, for photos by several threads: Pillow decodes without the interpreter's lock."""
+def decode_images(
+    files: Sequence[Path], image_format: ImageFormat, damage: Damage | None = None
+) -> tuple[list[Path], Array]:
+    """All images at once, likewise."""
+    kept, images = _map_files(lambda path: _read_image(path, image_format), files, damage)
+    return kept, np.stack(images) if images else np.empty((0, *image_format.shape), np.uint8)
+
+
+def _map_files(
+    function: Callable[[Path], Item], files: Sequence[Path], damage: Damage | None
+) -> tuple[list[Path], list[Item]]:
+    """The function of each file, for photos by several threads: Pillow decodes without the interpreter's lock. Files
+    that cannot be read are left out, if that is what becomes of them."""
+    damage = damage or Damage()
+
+    def attempt(path: Path) -> Item | DataError:
+        try:
+            return function(path)
+        except DataError as error:
+            return error
+
     with warnings.catch_warnings():  # for all threads: Python's list of filters is not made for several
         warnings.simplefilter("ignore")  # about unusual metadata; what matters is checked here
         warnings.simplefilter("error", _pillow().DecompressionBombWarning)
         if len(files) < MIN_FILES or files[0].stat().st_size < MIN_BYTES:
-            return list(map(function, files))
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return list(pool.map(function, files))
+            found = list(map(attempt, files))
+        else:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                found = list(pool.map(attempt, files))
+    kept, results = list[Path](), list[Item]()
+    for path, result in zip(files, found, strict=True):
+        if isinstance(result, DataError):
+            damage.note(result)
+        else:
+            kept.append(path)
+            results.append(result)
+    return kept, results
 
 
 def _read_header(path: Path) -> tuple[tuple[int, int], str]:
-    """Width and height of an image, and Pillow's name for its kind of pixels; they are not decoded."""
+    """Width and height of an image as it is shown, and Pillow's name for its kind of pixels; they are not decoded."""
     with _open(path) as image:
-        return image.size, image.mode
+        width, height = image.size
+        turned = image.getexif().get(ORIENTATION) in TURNED
+        return (height, width) if turned else (width, height), image.mode
 
 
 def _read_image(path: Path, image_format: ImageFormat) -> Array:
-    """One image as bytes, in the format's shape."""
+    """One image as bytes, in the format's shape, the way up that the camera noted."""
     with _open(path) as image:
+        image = require_extra("images", "images", "PIL.ImageOps").exif_transpose(image)
         if image.size != image_format.size and not image_format.resize:
             found, wanted = (" × ".join(map(str, size)) for size in (image.size, image_format.size))
             raise DataError(
@@ -122,6 +197,8 @@ def _read_image(path: Path, image_format: ImageFormat) -> Array:
         if image.mode in ("P", "PA"):
             image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
         image = image.convert(image_format.mode)
+        if image_format.encoder is not None:
+            return image_format.encoder.prepare(image)
         if image.size != image_format.size:
             image = image.resize(image_format.size, _pillow().Resampling.BILINEAR)
         pixels = np.asarray(image)

@@ -1,6 +1,6 @@
 """The inputs of a prediction: files of many kinds, folders, standard input; read lazily, in chunks of samples."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.config.stream import TableConfig
-from spacenet.data.arrays import Shape, read_npy, read_npz, report_damage, split_into_chunks
+from spacenet.data.arrays import Shape, read_npy, read_npz, report_damage
+from spacenet.data.features import encode_files
 from spacenet.data.images import ImageFormat, list_images, read_images
 from spacenet.data.kinds import STDIN, Kind, find_kind
 from spacenet.data.parquet import read_parquet
@@ -21,6 +22,7 @@ from spacenet.errors import DataError
 
 NPY_MAGIC = b"\x93"
 """The first byte of an npy stream; no text begins with it."""
+ReadImages = Callable[[Iterable[Path]], Iterator[tuple[list[Path], Array]]]
 IMAGE_KINDS: tuple[Kind, ...] = ("folder", "image")
 
 
@@ -44,9 +46,14 @@ def read_inputs(
     if kinds.count("stream") > 1:
         raise DataError("standard input (-) can be given once only")
     has_images = any(kind in IMAGE_KINDS for kind in kinds)
-    image_format = ImageFormat.for_model(target.shape, target.scale, target.resize) if has_images else None
+    read: ReadImages | None = None
+    if has_images and target.encoder is not None:
+        read = partial(encode_files, target.encoder)
+    elif has_images:
+        image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
+        read = partial(read_images, image_format=image_format)
     tables = partial(_read_arrays, shape=target.shape, stdin=stdin, config=config or TableConfig())
-    return _read_chunks(list(zip(names, kinds, strict=True)), target.shape, image_format, tables)
+    return _read_chunks(list(zip(names, kinds, strict=True)), read, tables)
 
 
 @contextmanager
@@ -59,16 +66,14 @@ def _report_unreadable(name: str) -> Iterator[None]:
 
 def _read_chunks(
     inputs: Sequence[tuple[str, Kind]],
-    shape: Shape,
-    image_format: ImageFormat | None,
+    read: ReadImages | None,
     read_arrays: Callable[[str, Kind], Iterator[Array]],
 ) -> Iterator[Chunk]:
     for has_images, group in groupby(inputs, lambda each: each[1] in IMAGE_KINDS):
         if has_images:
-            assert image_format is not None
-            for paths in split_into_chunks(_list_paths(group), shape):
-                for x in read_images(paths, image_format):
-                    yield Chunk([str(path) for path in paths], [None] * len(paths), x)
+            assert read is not None
+            for paths, x in read(_list_paths(group)):
+                yield Chunk([str(path) for path in paths], [None] * len(paths), x)
         else:
             for name, kind in group:
                 first = 0

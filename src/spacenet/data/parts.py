@@ -12,6 +12,7 @@ import numpy as np
 from spacenet.data.checks import check_labels
 from spacenet.data.memory import allocate
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.encoder import Encoder
 from spacenet.errors import DataError
 from spacenet.utils.progress import track
 
@@ -25,11 +26,13 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 @dataclass(frozen=True)
 class Target:
-    """What a model takes: inputs of a shape and a scale; images of other sizes are resized if that is asked for."""
+    """What a model takes: inputs of a shape and a scale; images of other sizes are resized if that is asked for, and
+    with an encoder they are brought to its size anyway."""
 
     shape: Shape
     scale: float = 1.0
     resize: bool = False
+    encoder: Encoder | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spacenet.config.model import PreprocessingConfig
 from spacenet.data.checks import PIXEL_SCALE
+from spacenet.encoders.loading import load_encoder
 
 Array = np.ndarray[Any, Any]
 CONSTANTS = ("scale", "mean", "std")
@@ -43,7 +44,11 @@ def resolve_preprocessing(
         per = "features" if x.ndim == 2 and x.dtype != np.uint8 else "channels" if x.ndim == 4 else None
     clip = CLIP if config.clip is None and per == "features" else config.clip
     centering = CENTERING if config.centering is None else config.centering
-    return replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
+    checksum = config.encoder_checksum
+    if config.encoder and not checksum:
+        checksum = load_encoder(config.encoder).checksum
+    resolved = replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
+    return replace(resolved, encoder_checksum=checksum)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The one door for labeled data: files and folders, for a new model, or for one that exists.
 
     model = load_model(path)
-    target = Target(model.input_shape, model.fitted_normalization.scale, resize=False)
+    target = model.target()
     labeled = read_labeled(["more.csv"], DataConfig(label="species"), target=target, progress=True)
     labeled.x, labeled.y                  all samples with labels (the training part)
     labeled.x_test, labeled.y_test        the test part that was given or split off; None without one
@@ -20,6 +20,7 @@ from typing import Any
 from spacenet.config.stream import DataConfig, StreamConfig
 from spacenet.data.array_parts import npy_part, npz_parts, npz_test_part
 from spacenet.data.dataset import Dataset
+from spacenet.data.features import encode_part
 from spacenet.data.folders import ImageSize, folder_parts
 from spacenet.data.kinds import FILES, find_kind
 from spacenet.data.parquet import parquet_part
@@ -27,6 +28,7 @@ from spacenet.data.parts import Part, Target, check_alike, read_parts
 from spacenet.data.preprocessing import Array
 from spacenet.data.tables import csv_part
 from spacenet.data.user_data import DEFAULT_FRACTION, make_dataset
+from spacenet.encoders.encoder import Encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import unknown
 
@@ -57,6 +59,7 @@ def read_labeled(
     *,
     target: Target | None = None,
     image_size: ImageSize = None,
+    encoder: Encoder | None = None,
     progress: bool = False,
 ) -> LabeledData:
     """Read files and folders with labels, one after the other.
@@ -72,10 +75,14 @@ def read_labeled(
         The shape and scale of inputs that a model takes; by default they follow from the data.
     image_size : int or (int, int), optional
         Resize images to this height and width; a target has its own.
+    encoder : Encoder, optional
+        Compute features of images; a target has its own.
     progress : bool
         Show a bar, or lines in the log.
     """
-    reader = _Reader(config or DataConfig(), target, image_size, progress)
+    if encoder is not None and image_size is not None:
+        raise SettingsError(f"the encoder {encoder.name} takes images of its own size", setting="image_size")
+    reader = _Reader(config or DataConfig(), target, image_size, progress, encoder=encoder)
     parts, tests = reader.open([Path(source).expanduser() for source in sources])
     for part in tests:
         check_alike(parts[0], part)
@@ -103,12 +110,13 @@ def read_for_evaluation(
     return x, y, parts[0].columns or ()
 
 
-def read_dataset(config: StreamConfig, progress: bool = False) -> Dataset:
+def read_dataset(config: StreamConfig, progress: bool = False, encoder: Encoder | None = None) -> Dataset:
     """The data set in the user's file or folder: with its test part, or with one that is split off."""
     assert config.data is not None
-    found = read_labeled([config.data], config, image_size=config.image_size, progress=progress)
+    found = read_labeled([config.data], config, image_size=config.image_size, encoder=encoder, progress=progress)
     test = found.for_evaluation()
     dataset = make_dataset(str(config.data), found.x, found.y, *test, checksum=found.checksum)
+    dataset = replace(dataset, encoder="" if encoder is None else encoder.name)
     if found.x_test is None:
         dataset = dataset.hold_out(DEFAULT_FRACTION, config.split_seed or 0)
     return replace(dataset, name=config.name)
@@ -140,6 +148,7 @@ class _Reader:
     progress: bool
     test_only: bool = False
     """Whether of an archive with a test part only that is needed."""
+    encoder: Encoder | None = None
 
     def open(self, paths: Sequence[Path]) -> tuple[list[Part], list[Part]]:
         """The parts of all paths: those to learn from, and those for the test."""
@@ -156,19 +165,31 @@ class _Reader:
 
     def open_one(self, path: Path, test: Path | None = None) -> tuple[Part, Part | None]:
         """What a path holds, and its test part if it has one."""
+        encoder = self.target.encoder if self.target else self.encoder
+        if encoder is None:
+            return self._open(path, test, self.target, None)
+        parts = self._open(path, test, None, encoder)  # images of any size, or features
+        part, own_test = (None if each is None else encode_part(each, encoder) for each in parts)
+        assert part is not None
+        return part, own_test
+
+    def _open(
+        self, path: Path, test: Path | None, target: Target | None, encoder: Encoder | None
+    ) -> tuple[Part, Part | None]:
         config, kind = self.config, find_kind(path)
         if kind == "csv":
-            return csv_part(path, config.label, config.dropped, config.header, self.target), None
+            return csv_part(path, config.label, config.dropped, config.header, target), None
         if kind == "parquet":
-            return parquet_part(path, config.label, config.dropped, self.target), None
+            return parquet_part(path, config.label, config.dropped, target), None
         if kind == "npy":
-            return npy_part(path, config.label, self.target), None
+            return npy_part(path, config.label, target), None
         for setting in ("label", "drop", "header"):
             if getattr(config, setting) is not None:
                 raise SettingsError(f"is for tables (.csv, .parquet); {path} has no columns", setting=setting)
         if kind == "folder":
-            return folder_parts(path, test, self.image_size, self.target, self.progress)
+            skip = config.damaged == "skip"
+            return folder_parts(path, test, self.image_size, target, self.progress, encoder, skip)
         if kind == "npz":
-            return npz_test_part(path, self.target) if self.test_only else npz_parts(path, self.target)
+            return npz_test_part(path, target) if self.test_only else npz_parts(path, target)
         needed = f"{', '.join(FILES)}, or a folder with one sub-folder per class"
         raise DataError(f"{path}: holds no labels; use {needed}")

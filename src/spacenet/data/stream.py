@@ -1,7 +1,7 @@
 """A stream: a data set split into tasks that are learned one after another."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, overload
@@ -12,6 +12,7 @@ import torch
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, CUT, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
+from spacenet.data.features import encode_samples
 from spacenet.data.kinds import source_name
 from spacenet.data.memory import normalize, take_rows, thin
 from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
@@ -19,6 +20,8 @@ from spacenet.data.sources import data_settings, read_dataset
 from spacenet.data.stream_views import describe_stream, stream_to_html
 from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_items, dataset_from_memory
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import STREAMS
 
@@ -356,7 +359,53 @@ class Stream(Sequence[Task]):
         >>> spacenet.stream("split-digits").with_preprocessing(preprocessing)[0].train.x.max()
         tensor(1.)
         """
-        return self._with(preprocessing=preprocessing)
+        encoded = self.with_encoder(preprocessing.encoder) if preprocessing.encoder else self
+        return encoded._with(preprocessing=preprocessing)
+
+    def with_encoder(
+        self, encoder: "str | Encoder | Callable[[torch.Tensor], torch.Tensor]", progress: bool = False
+    ) -> "Stream":
+        """The same stream with features of its samples in place of the samples.
+
+        Parameters
+        ----------
+        encoder : str, Encoder or torch.nn.Module
+            A frozen pretrained network: "efficientnet-lite0", "timm:NAME", "torchvision:NAME", a file, or a module.
+        progress : bool, default False
+            Show how far it is.
+
+        Returns
+        -------
+        Stream
+
+        Examples
+        --------
+        >>> import torch, spacenet
+        >>> def brightness(images):
+        ...     return images.mean((2, 3))
+        >>> spacenet.stream("split-digits")[:2].with_encoder(brightness)
+        Stream('split-digits': 2 tasks, 4 classes, 578 training and 142 test samples of shape 3)
+        """
+        name = encoder_name(encoder)
+        assert name is not None
+        if self.dataset.encoder == name:
+            return self
+        if self.dataset.encoder:
+            raise SettingsError(f"the samples are features of {self.dataset.encoder} already", setting="encoder")
+        found, held = load_encoder(name), self.dataset
+        if held.x_train.shape[1:] == (found.features,):
+            features = [held.x_train, held.x_test]  # computed elsewhere
+        else:
+            features = [encode_samples(found, x, progress) for x in (held.x_train, held.x_test)]
+        changes: dict[str, Any] = {
+            "x_train": features[0],
+            "x_test": features[1],
+            "scale": 1.0,
+            "mean": None,
+            "std": None,
+        }
+        preprocessing = dataclasses.replace(self.preprocessing, encoder=name)
+        return self._with(dataset=dataclasses.replace(held, encoder=name, **changes), preprocessing=preprocessing)
 
     def with_validation(self, fraction: float) -> "Stream":
         """The same stream with this fraction of the training data held out in place of the test set."""

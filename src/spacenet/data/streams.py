@@ -11,6 +11,7 @@ from spacenet.data.sources import read_dataset
 from spacenet.data.stream import Stream, Tasks
 from spacenet.data.stream_specs import StreamSpec
 from spacenet.data.task import format_tasks, split_classes
+from spacenet.encoders.loading import load_encoder
 from spacenet.registry import DATASETS, STREAMS, unknown
 
 
@@ -70,11 +71,12 @@ def stream(
     return build_stream(config)
 
 
-def build_stream(config: StreamConfig, progress: bool = False) -> Stream:
-    """The stream that a configuration describes; `progress` is shown while the user's own data is read."""
+def build_stream(config: StreamConfig, progress: bool = False, encoder: str | None = None) -> Stream:
+    """The stream that a configuration describes; `progress` is shown while the user's own data is read. With an
+    encoder, images of the user's may have any size, and samples are their features."""
     if config.data is not None:
         config = dataclasses.replace(config, name=CUSTOM if config.name in STREAMS else config.name)
-        dataset, size = read_dataset(config, progress), DEFAULT_CLASSES
+        dataset, size = read_dataset(config, progress, load_encoder(encoder) if encoder else None), DEFAULT_CLASSES
     elif config.name in STREAMS:
         spec: StreamSpec = STREAMS[config.name]
         dataset, size = load_dataset(spec.dataset, config.data_dir), spec.classes_per_task

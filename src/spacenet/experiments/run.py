@@ -162,7 +162,9 @@ class Run:
         torch.set_num_threads(config.model.training.threads)
         self.hardware = hardware or find_hardware(config.model.training)
         self.config, self.folder = config, folder if self.hardware.leads else None
-        self.stream = (stream or build_stream(config.stream)).with_preprocessing(config.model.preprocessing)
+        preprocessing = config.model.preprocessing
+        built = stream or build_stream(config.stream, encoder=preprocessing.encoder)
+        self.stream = built.with_preprocessing(preprocessing)
         model = resolve_automatic(config.model, self.stream.input_shape)
         net = resolve_net(model.net, self.stream.input_shape)
         model = dataclasses.replace(model, net=net, method_settings=model.method_settings.for_tasks(len(self.stream)))

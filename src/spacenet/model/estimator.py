@@ -8,7 +8,7 @@ import inspect
 import textwrap
 import types
 import typing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from spacenet.config.model import AUTO, SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
 from spacenet.config.presets import default_method, preset_config
@@ -25,13 +25,14 @@ from spacenet.config.settings import field_docs, field_types
 from spacenet.config.stream import CUSTOM
 from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
 from spacenet.nets import net_name
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
-EXCLUDED = ("devices", "evaluate_every", "name", "graph")
+EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum")
 """Settings of a run that a model does not have."""
 WIDTH = 110  # characters of a line in the docstring
 
@@ -64,7 +65,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise
 
     def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
-        x, labels = validate_data(self, X, y, reset=anew, allow_nd=True, dtype="numeric")
+        # Images for an encoder may have any size, and may have been encoded already.
+        x, labels = validate_data(self, X, y, reset=anew or self.encoder is not None, allow_nd=True, dtype="numeric")
         check_classification_targets(labels)
         x = move_channels(x, "X")
         model = self.new_model(x) if anew else self.model_
@@ -80,7 +82,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         model_method(self.method)
         names = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
         given = merge(sort_into_sections(self.method, self._settings()), names)
-        return Model(preset_config(CUSTOM, self.method, given).model, tuple(x.shape[1:]))
+        name, shape = encoder_name(self.encoder), tuple(x.shape[1:])
+        return Model(preset_config(CUSTOM, self.method, given).model, (load_encoder(name).features,) if name else shape)
 
     def _plain_params(self) -> dict[str, Any]:
         return {name: _plain(value) for name, value in self.get_params().items()}
@@ -89,7 +92,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """The settings that are given (not None), as plain values; those of other methods must be at their default."""
         values = {}
         for name, parameter in setting_parameters().items():
-            value = getattr(self, name)
+            value = encoder_name(self.encoder) if name == "encoder" else getattr(self, name)
             if not parameter.belongs_to(self.method):
                 if _plain(value) != _plain(parameter.default):
                     raise SettingsError(f"{self.method} has no such setting; {parameter.methods[0]} has", setting=name)
@@ -120,7 +123,10 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """The probability of each class, (n, classes), with columns as in `classes_`."""
         check_is_fitted(self, "model_")
-        x = validate_data(self, X, reset=False, allow_nd=True, dtype="numeric")
+        if self.encoder is None:
+            x = validate_data(self, X, reset=False, allow_nd=True, dtype="numeric")
+        else:
+            x = check_array(X, allow_nd=True, dtype="numeric")
         return self.model_.predict_proba(x)
 
     @property
@@ -160,7 +166,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         super().__setstate__(state)
 
 
-def load(path: str | Path) -> SpaceNetClassifier:
+def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     """Load the classifier in a model file: one that was saved, or the one of a run. It can learn more tasks.
 
     All its parameters are those that the model was made with, so that ``clone(load(path))`` makes the same model again.
@@ -169,6 +175,8 @@ def load(path: str | Path) -> SpaceNetClassifier:
     ----------
     path : str or Path
         A model file.
+    encoder : torch.nn.Module or Encoder, optional
+        The model's encoder, where that is not a package's or a file's.
 
     Returns
     -------
@@ -183,7 +191,10 @@ def load(path: str | Path) -> SpaceNetClassifier:
     >>> classifier.classes_
     array([0, 1, 2, 3])
     """
-    model = load_model(Path(path))
+    name, model = encoder_name(encoder), load_model(Path(path))
+    if name is not None:
+        load_encoder(name, model.config.preprocessing.encoder_checksum)
+        model.config = replace(model.config, preprocessing=replace(model.config.preprocessing, encoder=name))
     config, known = model.config, setting_parameters()
     given = {name: value for name, value in config.flat().items() if name in known}
     given |= {name: p.default for name, p in known.items() if not p.belongs_to(config.method)}

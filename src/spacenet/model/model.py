@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,21 @@ from torch import Tensor
 from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.config.presets import resolve_automatic
 from spacenet.data.augmentation import check_images
-from spacenet.data.checks import check_labels, check_same_type, check_samples, looks_scaled, match_channels
+from spacenet.data.checks import (
+    check_labels,
+    check_same_type,
+    check_samples,
+    looks_scaled,
+    match_channels,
+    move_channels,
+)
+from spacenet.data.features import encode_samples
 from spacenet.data.memory import normalize, thin
+from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array, Normalization, resolve_preprocessing
 from spacenet.data.stream import Samples, Task
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.loading import load_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -136,9 +148,22 @@ class Model:
 
     def check_inputs(self, x: Array) -> Array:
         """Raw inputs in a type to compute with. Raises `DataError` if the model cannot take them."""
-        x = match_channels(check_samples(x, "x"), self.input_shape)
+        x = check_samples(x, "x")
+        if x.shape[1:] != self.input_shape and self.encoder is not None:
+            return encode_samples(self.encoder, move_channels(x, "x"))
+        x = match_channels(x, self.input_shape)
         self.check_shape(x)
         return x
+
+    @cached_property
+    def encoder(self) -> Encoder | None:
+        """What turns raw images into the features that the model takes, if there is such a thing."""
+        preprocessing = self.config.preprocessing
+        return load_encoder(preprocessing.encoder, preprocessing.encoder_checksum) if preprocessing.encoder else None
+
+    def target(self, resize: bool = False) -> Target:
+        """What files must be read as, for this model."""
+        return Target(self.input_shape, self.fitted_normalization.scale, resize, self.encoder)
 
     # Learning
 

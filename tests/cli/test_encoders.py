@@ -1,0 +1,60 @@
+"""`--encoder` on folders of photos, with a tiny encoder in a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spacenet.cli.main import main
+from tests.encoders.support import save_exported, save_pictures
+
+pytest.importorskip("PIL", reason="images need the extra 'images'")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SPACENET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    save_exported(tmp_path / "tiny.pt2")
+    save_pictures(tmp_path / "first", {"red": 0, "green": 1})
+    save_pictures(tmp_path / "more", {"blue": 2})
+    return tmp_path
+
+
+def test_from_photos_to_a_label(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ["fit", "first", "--encoder", "tiny.pt2", "--out", "model.safetensors", "--epochs", "10", "--quiet"]
+    assert main(fit) == 0
+    assert main(["learn", "model.safetensors", "more", "--quiet"]) == 0
+    assert main(["evaluate", "model.safetensors", "first", "more", "--quiet", "--json"]) == 0
+    capsys.readouterr()
+    assert main(["predict", "model.safetensors", "more/blue/1.png", "first", "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 13
+    assert lines[0]["label"] == "blue"
+
+
+def test_damaged_photos(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "first" / "red" / "3.png").write_bytes(b"no image")
+    fit = ["fit", "first", "--encoder", "tiny.pt2", "--out", "model.safetensors", "--epochs", "2", "--quiet"]
+    assert main(fit) == 2
+    assert "3.png: not an image that can be read" in capsys.readouterr().err
+    assert not (here / "model.safetensors").exists()
+    assert main([*fit, "--damaged", "skip"]) == 0
+    assert "1 of 12 images cannot be read and are left out: " in capsys.readouterr().err
+    assert (here / "model.safetensors").is_file()
+
+
+def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fit = ["fit", "first", "--out", "model.safetensors", "--quiet"]
+    assert main([*fit, "--encoder", "efficient-net"]) == 2
+    assert "--encoder: unknown encoder 'efficient-net'" in capsys.readouterr().err
+    assert main([*fit, "--encoder", "tiny.pt2", "--image-size", "32"]) == 2
+    assert "--image-size: the encoder" in capsys.readouterr().err
+
+
+def test_a_run_with_an_encoder_has_the_defaults_of_features(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["run", "first", "--encoder", "tiny.pt2", "--classes-per-task", "1", "--epochs", "2", "--quiet"]
+    assert main([*run, "--out", "runs/first", "--no-report"]) == 0
+    assert "spacenet-density on first" in capsys.readouterr().out
+    assert main(["run", "split-digits", "--tasks", "0,1/2,3", *run[2:4], "--quiet", "--out", "runs/digits"]) == 0
+    assert "spacenet-density on split-digits" in capsys.readouterr().out

@@ -1,0 +1,69 @@
+"""Small encoders."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from spacenet.encoders.encoder import Array, Encoder, ImageInput
+
+SIZE, FEATURES = 16, 6
+
+
+class TinyEncoder(nn.Module):
+    """Six features of images of any size."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, FEATURES, 3, stride=2)
+        rng = torch.Generator().manual_seed(seed)
+        for parameter in self.parameters():
+            parameter.data = torch.randn(parameter.shape, generator=rng)
+        self.calls = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        found: Tensor = self.convolution(x).relu().mean((2, 3))
+        return found
+
+
+def tiny(seed: int = 0) -> Encoder:
+    """An encoder that counts its calls, in `network.calls`."""
+    network = TinyEncoder(seed).eval().requires_grad_(False)
+    return Encoder("tiny", "1", f"weights of seed {seed}", FEATURES, network, ImageInput(SIZE))
+
+
+def calls_of(encoder: Encoder) -> int:
+    assert isinstance(encoder.network, TinyEncoder)
+    return encoder.network.calls
+
+
+def pictures(count: int, label: int = 0, size: tuple[int, int] = (20, 24)) -> Array:
+    """Noisy images (count, 3, height, width) in a color that is the label's."""
+    rng = np.random.default_rng(label)
+    color = np.array([200 * (label % 3 == channel) + 20 for channel in range(3)]).reshape(3, 1, 1)
+    noise = rng.integers(0, 30 + 60 * (label // 3), (count, 3, *size))
+    return np.clip(color + noise, 0, 255).astype(np.uint8)
+
+
+def save_pictures(folder: Path, labels: dict[str, int], count: int = 6) -> Path:
+    """A folder with one sub-folder per class, and images of different sizes in each."""
+    from PIL import Image
+
+    for name, label in labels.items():
+        (folder / name).mkdir(parents=True)
+        for number, image in enumerate(pictures(count, label, (20 + label, 24))):
+            Image.fromarray(image.transpose(1, 2, 0)).resize((24 + number, 20)).save(folder / name / f"{number}.png")
+    return folder
+
+
+def save_exported(path: Path, seed: int = 0) -> Path:
+    """The tiny encoder as a file of torch.export."""
+    batch = torch.export.Dim("batch", min=1)
+    module = TinyEncoder(seed).eval()
+    del module.calls
+    plain = nn.Sequential(module.convolution, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    example = torch.zeros(2, 3, SIZE, SIZE)
+    torch.export.save(torch.export.export(plain, (example,), dynamic_shapes=({0: batch},)), path)
+    return path

