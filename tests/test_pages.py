@@ -72,7 +72,9 @@ def test_the_readme_runs_as_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_undrawn")  # the pages on reports and for researchers draw
-@pytest.mark.parametrize("page", ["docs/api.md", "docs/encoders.md", "docs/experts.md", "docs/own-net.md", "docs/tutorial-method.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/api.md", "docs/encoders.md", "docs/experts.md", "docs/own-net.md", "docs/tutorial-method.md"]
+)
 def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
     run_page(page, tmp_path, quick=True)
 

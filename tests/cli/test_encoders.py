@@ -44,6 +44,13 @@ def test_damaged_photos(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (here / "model.safetensors").is_file()
 
 
+def test_methods_are_compared_on_the_same_features(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare = ["compare", "first", "--encoder", "tiny.pt2", "--methods", "ncm,slda", "--classes-per-task", "1"]
+    assert main([*compare, "--no-report", "--quiet", "--format", "csv", "--workers", "1"]) == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert [row.split(",")[1] for row in rows] == ["ncm", "slda"]
+
+
 def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fit = ["fit", "first", "--out", "model.safetensors", "--quiet"]
     assert main([*fit, "--encoder", "efficient-net"]) == 2

@@ -28,6 +28,10 @@ def reordered_streams() -> tuple[Stream, Stream]:
     return there, back
 
 
+LIGHT: Mapping[str, Mapping[str, object]] = {"acil": {"buffer_size": 40}, "ranpac": {"random_features": 40}}
+"""Settings of methods whose defaults take long, for tests of all methods."""
+
+
 def make(
     kind: type[Method], settings: Mapping[str, object] | None = None, seed: int = 0, hidden: tuple[int, ...] = (30, 30)
 ) -> Method:

@@ -17,7 +17,7 @@ from spacenet.methods.base import Method
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.nets.mlp import build_mlp
 from spacenet.registry import METHODS
-from tests.methods.support import copy_state, learn, small_stream
+from tests.methods.support import LIGHT, copy_state, learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
 OWN = {"spacenet", "spacenet-density", "static-sparse", "spacenet-rehearsal", "naive", "joint"}
@@ -85,7 +85,11 @@ def test_presets_and_search_spaces_are_valid_settings(name: str) -> None:
 
 def small_method(name: str) -> Method:
     kind: type[Method] = METHODS[name]
-    return kind(build_mlp((8,), (30, 30)), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {})), 0)
+    return kind(
+        build_mlp((8,), (30, 30)),
+        kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else LIGHT.get(name, {}))),
+        0,
+    )
 
 
 @cache
@@ -112,7 +116,7 @@ def test_every_number_kept_is_counted_and_restored(name: str) -> None:
 @each
 def test_it_learns_images_with_the_small_cnn(name: str) -> None:
     kind, stream = METHODS[name], images(2)
-    method = kind(tiny_cnn(), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else {})), 0)
+    method = kind(tiny_cnn(), kind.Settings(**(SMALL if issubclass(kind, SparseMethod) else LIGHT.get(name, {}))), 0)
     method.check(stream)
     learn(method, stream, TRAINING)
     assert bool(method.predict_all(stream[0].test.x).isfinite().all())

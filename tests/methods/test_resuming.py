@@ -16,7 +16,7 @@ from spacenet.registry import METHODS
 from spacenet.space.blueprint import Blueprint
 from spacenet.training.loop import Epoch, Position, learn_task
 from spacenet.utils.optimizers import Optimizer
-from tests.methods.support import copy_state, learn, small_stream
+from tests.methods.support import LIGHT, copy_state, learn, small_stream
 from tests.nets.test_convolutions import images, tiny_cnn
 
 SGD = TrainingConfig(epochs=4, batch_size=10, learning_rate=0.02, momentum=0.5, weight_decay=0.01)
@@ -32,7 +32,7 @@ VARIANTS: list[tuple[str, dict[str, object]]] = [
     ("spacenet-experts", {"reads": "all"}),
     ("spacenet-rehearsal", {"replay": "statistics", "replay_components": 2, "replay_directions": 3}),
 ]
-WITHOUT_EPOCHS = {"gaussian", "slda", "fecam", "dense-density", "acil"}
+WITHOUT_EPOCHS = {"gaussian", "ncm", "slda", "ranpac", "fecam", "dense-density", "acil"}
 """Methods that train nothing after the first task, so that there is no middle to stop in."""
 
 
@@ -56,7 +56,11 @@ class Whole:
 
 def build(name: str, settings: Mapping[str, object], blueprint: Blueprint) -> Method:
     kind: type[Method] = METHODS[name]
-    return kind(blueprint, kind.Settings(**{**(SPACE if issubclass(kind, SparseMethod) else {}), **settings}), 5)
+    return kind(
+        blueprint,
+        kind.Settings(**{**(SPACE if issubclass(kind, SparseMethod) else LIGHT.get(name, {})), **settings}),
+        5,
+    )
 
 
 def shapes(method: Method) -> dict[str, tuple[int, ...]]:

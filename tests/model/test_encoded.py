@@ -9,6 +9,7 @@ import spacenet
 from spacenet.encoders import loading
 from spacenet.errors import DataError, SettingsError
 from spacenet.model.file import load_model
+from spacenet.model.inspection import inspect_model
 from tests.encoders.support import FEATURES, pictures, save_exported, save_pictures, tiny
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
@@ -58,6 +59,11 @@ def test_the_file_names_the_encoder_and_its_weights(tmp_path: Path) -> None:
     spacenet.SpaceNetClassifier(encoder=tiny(), **QUICK).fit(*samples([0, 1])).save(path)
     preprocessing = load_model(path).config.preprocessing
     assert (preprocessing.encoder, preprocessing.encoder_checksum) == ("own:tiny", "weights of seed 0")
+
+
+def test_inspect_names_the_encoder() -> None:
+    classifier = spacenet.SpaceNetClassifier(encoder=tiny(), **QUICK).fit(*samples([0, 1]))
+    assert inspect_model(classifier.model_, 0).encoder == "own:tiny, SHA-256 weights of s"
 
 
 def test_images_that_are_no_bytes_are_refused() -> None:

@@ -193,6 +193,7 @@ def inspect(**over: Any) -> Inspection:
     layer = LayerSpace("hidden1", 30, unused=5, never_selected=4, shared=15, reserved=10, several=3, connections=120)
     fields = {
         "method": "spacenet",
+        "encoder": None,
         "seed": 1,
         "net": "mlp",
         "hidden": (30,),

@@ -9,7 +9,7 @@ from tyro.conf import arg
 from spacenet import api
 from spacenet.cli.assignments import Assignments, parse_assignments
 from spacenet.cli.folders import default_folder
-from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
+from spacenet.cli.options import METHOD_NAMES, EncoderOption, StreamOptions, parse_stream_command, peek
 from spacenet.cli.output import end_command, print_tables
 from spacenet.config.run import read_toml
 
@@ -27,6 +27,7 @@ class CompareOptions(StreamOptions):
     """Preset of the stream, where it has several: small-cnn, wrn-28-10, …"""
     net: str | None = None
     """Another network than the preset's, for all methods."""
+    encoder: EncoderOption = None
     config: Path | None = None
     """TOML file with settings for all methods ([training], [net], …), and for one in [methods.NAME]."""
     set: Annotated[
@@ -50,7 +51,7 @@ def compare(arguments: list[str]) -> int:
     options, engine, selection, settings = parse_stream_command(CompareOptions, arguments, "compare", selection)
     methods = api.method_names(options.methods)
     common, own = parse_assignments(options.set, methods)
-    settings |= common
+    settings |= common | ({"encoder": options.encoder} if options.encoder else {})
     folder = options.out or _default_folder(options, selection["stream"], settings, own)
     given = {name: getattr(options, name) for name in ("seeds", "seed", "net", "preset", "config")}
     given |= {

@@ -28,6 +28,15 @@ FILES_HELP = (
 STREAM_HELP = f"What to learn: {', '.join(STREAMS)}; or data of your own: {FILES_HELP}."
 StreamArgument = Annotated[tyro.conf.Positional[str], arg(metavar="DATA", help=STREAM_HELP)]
 METHOD_NAMES = ", ".join(METHODS)
+EncoderOption = Annotated[
+    str | None,
+    arg(
+        metavar="NAME",
+        help="Learn on the features of this frozen pretrained network: efficientnet-lite0, timm:NAME, "
+        "torchvision:NAME, or a file (.onnx, .pt2).",
+    ),
+]
+"""Of commands whose other settings of preprocessing are no options."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tyro.conf import arg
 from spacenet import api
 from spacenet.cli.assignments import Assignments, parse_assignments
 from spacenet.cli.folders import default_folder
-from spacenet.cli.options import METHOD_NAMES, StreamOptions, parse_stream_command, peek
+from spacenet.cli.options import METHOD_NAMES, EncoderOption, StreamOptions, parse_stream_command, peek
 from spacenet.config.run import read_toml
 
 
@@ -29,6 +29,7 @@ class SweepOptions(StreamOptions):
     """Draw them at random, as the paper did, or where earlier trials did well (optuna's TPE)."""
     seeds: Annotated[int, Ge(1)] = 1
     """Seeds per trial; the score is the mean ACC."""
+    encoder: EncoderOption = None
     set: Annotated[
         Assignments,
         arg(
@@ -48,7 +49,7 @@ def sweep(arguments: list[str]) -> int:
     )
     stream, method = selection["stream"], selection["method"]
     common, own = parse_assignments(options.set, [method])
-    settings |= common | own.get(method, {})
+    settings |= common | own.get(method, {}) | ({"encoder": options.encoder} if options.encoder else {})
     of_file = {"config": read_toml(options.config, method)} if options.config else {}
     folder = options.out or default_folder("sweeps", f"{api.stream_name(stream)}-{method}", {**settings, **of_file})
     progress = Console(stderr=True, quiet=options.quiet)

@@ -217,7 +217,9 @@ METHOD_PRESETS: dict[str, dict[str, Layer]] = {
     "ar1": {FASHION_MNIST: _own(epochs=4)},
     "piggyback": {ANY: _ADAM},
     "gaussian": {ANY: _NOT_CENTERED},
+    "ncm": {ANY: _NOT_CENTERED},
     "slda": {ANY: _NOT_CENTERED},
+    "ranpac": {ANY: _NOT_CENTERED},
 }
 """What single methods have on all streams (`ANY`) or on one, laid over the stream's preset."""
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from spacenet.config.model import PreprocessingConfig
 from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
@@ -62,6 +63,8 @@ class Inspection:
     net: str
     hidden: tuple[int, ...]
     input_shape: tuple[int, ...]
+    encoder: str | None
+    """Its name and the beginning of its weights' SHA-256."""
     normalization: str
     training: dict[str, Any]
     method_settings: dict[str, Any]
@@ -96,6 +99,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         net=config.net.name,
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=model.input_shape,
+        encoder=_describe_encoder(config.preprocessing),
         normalization=_describe(model.fitted_normalization),
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
@@ -116,6 +120,12 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         sizes=_sizes(model, file_bytes, len(owners)),
         **_measured(model.metrics),
     )
+
+
+def _describe_encoder(preprocessing: PreprocessingConfig) -> str | None:
+    if not preprocessing.encoder:
+        return None
+    return f"{preprocessing.encoder}, SHA-256 {(preprocessing.encoder_checksum or 'unknown')[:12]}"
 
 
 def _describe(made: Normalization) -> str:

@@ -260,6 +260,8 @@ def _model_table(found: "Inspection") -> Table:
         ["classes", f"{len(found.classes)}: {labels_text(found.classes)}"],
         ["capacity", capacity_text(found.tasks_left)],
     ]
+    if found.encoder is not None:
+        rows.insert(2, ["encoder", found.encoder])
     if found.class_memory is not None:
         rows.insert(-1, ["class statistics", class_memory_text(found.class_memory)])
     return Table("Model", [], rows, "ll")
