@@ -1,7 +1,9 @@
 """Folders of images with one sub-folder per class."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from spacenet.errors import DataError, SettingsError
 
 GRAYSCALE = ("1", "L", "LA")
 """Pillow's modes without color."""
+ReadFiles = Callable[[Sequence[Path], Damage], Iterator[tuple[list[Path], Array]]]
+"""Gives chunks of samples, and the files they come from."""
 ImageSize = int | tuple[int, ...] | None
 """Height and width in pixels; one number is both."""
 
@@ -35,47 +39,42 @@ def folder_parts(
     if test is None and _class_folders(path / "train") and _class_folders(path / "test"):
         path, test = path / "train", path / "test"
     listed = [(folder, *_list_classes(folder)) for folder in (path, test) if folder is not None]
+    read: ReadFiles
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
     if encoder is not None:
-        parts = [_encoded_part(*each, encoder, skip_damaged) for each in listed]
-        return parts[0], parts[1] if len(parts) > 1 else None
-    if target is not None:
-        image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
+        read, shape, dtype = partial(encode_files, encoder), (encoder.features,), np.dtype(np.float32)
     else:
-        image_format = _choose_format(
-            [file for _, files, _ in listed for file in files], image_size, progress, skip_damaged
-        )
-    parts = [_folder_part(*each, image_format, skip_damaged) for each in listed]
+        if target is not None:
+            image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
+        else:
+            files = [file for _, files, _ in listed for file in files]
+            image_format = _choose_format(files, image_size, progress, skip_damaged)
+        read, shape, dtype = partial(_read_as, image_format), image_format.shape, np.dtype(np.uint8)
+    parts = [_folder_part(*each, read, skip_damaged, shape, dtype) for each in listed]
     return parts[0], parts[1] if len(parts) > 1 else None
 
 
+def _read_as(image_format: ImageFormat, files: Sequence[Path], damage: Damage) -> Iterator[tuple[list[Path], Array]]:
+    return read_images(files, image_format, damage)
+
+
 def _folder_part(
-    folder: Path, files: Sequence[Path], labels: Sequence[str], image_format: ImageFormat, skip_damaged: bool
+    folder: Path,
+    files: Sequence[Path],
+    labels: Sequence[str],
+    read_files: ReadFiles,
+    skip_damaged: bool,
+    shape: tuple[int, ...],
+    dtype: "np.dtype[Any]",
 ) -> Part:
     def read() -> Iterator[Batch]:
-        damage = Damage(skip_damaged)
-        yield from _labeled(read_images(files, image_format, damage), files, labels)
+        damage, label_of = Damage(skip_damaged), dict(zip(files, labels, strict=True))
+        for kept, x in read_files(files, damage):
+            yield x, [label_of[path] for path in kept]
         damage.report(len(files))
 
-    return Part(str(folder), len(files), image_format.shape, np.dtype(np.uint8), read, "images")
-
-
-def _encoded_part(
-    folder: Path, files: Sequence[Path], labels: Sequence[str], encoder: Encoder, skip_damaged: bool
-) -> Part:
-    def read() -> Iterator[Batch]:
-        damage = Damage(skip_damaged)
-        yield from _labeled(encode_files(encoder, files, damage), files, labels)
-        damage.report(len(files))
-
-    return Part(str(folder), len(files), (encoder.features,), np.dtype(np.float32), read, "images")
-
-
-def _labeled(
-    chunks: Iterable[tuple[list[Path], Array]], files: Sequence[Path], labels: Sequence[str]
-) -> Iterator[Batch]:
-    label_of = dict(zip(files, labels, strict=True))
-    for kept, x in chunks:
-        yield x, [label_of[path] for path in kept]
+    return Part(str(folder), len(files), shape, dtype, read, "images")
 
 
 def _class_folders(path: Path) -> list[Path]:
