@@ -59,6 +59,7 @@ def test_the_file_names_the_encoder_and_its_weights(tmp_path: Path) -> None:
     spacenet.SpaceNetClassifier(encoder=tiny(), **QUICK).fit(*samples([0, 1])).save(path)
     preprocessing = load_model(path).config.preprocessing
     assert (preprocessing.encoder, preprocessing.encoder_checksum) == ("own:tiny", "weights of seed 0")
+    assert preprocessing.root  # features are rooted, and not only in this process
 
 
 def test_inspect_names_the_encoder() -> None:

@@ -50,6 +50,7 @@ FIXED: dict[str, Any] = {
     "standardize": "all",
     "clip": 5.0,
     "encoder": "efficientnet-lite0",
+    "root": True,
     "first_epochs": 1,
     "first_selected": (20,),
     "first_reserved": (1,),

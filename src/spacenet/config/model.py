@@ -69,6 +69,9 @@ class PreprocessingConfig(Settings):
     timm:NAME, torchvision:NAME, or a file (.onnx, .pt2)."""
     encoder_checksum: str | None = None
     """The SHA-256 of the encoder's weights. Written by spacenet."""
+    root: bool | None = None
+    """Take square roots of the magnitudes of scaled values, which makes features that are never negative closer to
+    Gaussian. Default: only for features of an encoder."""
 
     def validate(self) -> None:
         if self.scale is not None and self.scale == 0:

@@ -48,17 +48,20 @@ def resolve_preprocessing(
     if config.encoder and not checksum:
         checksum = load_encoder(config.encoder).checksum
     resolved = replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
-    return replace(resolved, encoder_checksum=checksum)
+    root = bool(config.encoder) if config.root is None else config.root
+    return replace(resolved, encoder_checksum=checksum, root=root)
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """(x · scale − mean) / std, with magnitudes of at most `clip`; `mean` and `std` broadcast to a sample's shape."""
+    """(x · scale − mean) / std, with magnitudes of at most `clip`; `mean` and `std` broadcast to a sample's shape. With
+    `root`, x · scale is replaced by the square root of its magnitude, with its sign."""
 
     scale: float
     mean: Tensor
     std: Tensor
     clip: float = math.inf
+    root: bool = False
 
     @classmethod
     def fit(cls, first: Array, config: PreprocessingConfig) -> "Normalization":
@@ -66,31 +69,39 @@ class Normalization:
         config = resolve_preprocessing(config, first)
         assert config.scale is not None
         assert config.centering is not None
-        clip = math.inf if config.clip is None else config.clip
+        ends = math.inf if config.clip is None else config.clip, bool(config.root)
         if config.standardize == "features" and config.mean is None and config.std is None:
-            return cls(config.scale, *_fit_features(first, config.scale), clip)
-        x = _to_scaled_tensor(first, config.scale)
+            return cls(config.scale, *_fit_features(first, config.scale, root=ends[1]), *ends)
+        x = _to_scaled_tensor(first, config.scale, ends[1])
         each = config.standardize == "channels" and x.dim() == 4
         constant = _mean(x, each) if config.mean is None else _per_channel(config.mean)
         mean = torch.lerp(constant.expand(x.shape[1:]), x.mean(0), config.centering)
         if isinstance(config.std, tuple):
-            return cls(config.scale, mean, _per_channel(config.std), clip)
+            return cls(config.scale, mean, _per_channel(config.std), *ends)
         spread = x - mean
         if each and config.std is None:
-            return cls(config.scale, mean, _root_mean_squares(spread), clip)
+            return cls(config.scale, mean, _root_mean_squares(spread), *ends)
         overall = config.std or float(spread.square().mean().sqrt())
         if overall < SMALLEST:  # squares of very small numbers are 0 in 32 bits
             overall = float(spread.double().square().mean().sqrt()) or 1.0
-        return cls(config.scale, mean, torch.tensor(overall), clip)
+        return cls(config.scale, mean, torch.tensor(overall), *ends)
 
     def __call__(self, x: Array) -> Tensor:
-        made = _to_scaled_tensor(x, self.scale).sub_(self.mean).div_(self.std)
+        made = _to_scaled_tensor(x, self.scale, self.root).sub_(self.mean).div_(self.std)
         return made.clamp_(-self.clip, self.clip) if math.isfinite(self.clip) else made
 
+    def invert(self, z: Tensor) -> Array:
+        """Raw values that are normalized to these, where they are not cut off."""
+        scaled = z * self.std + self.mean
+        scaled = scaled.abs() * scaled if self.root else scaled
+        return np.asarray((scaled / (self.scale or 1.0)).numpy())
 
-def _fit_features(first: Array, scale: float) -> tuple[Tensor, Tensor]:
+
+def _fit_features(first: Array, scale: float, *, root: bool) -> tuple[Tensor, Tensor]:
     """The mean and the standard deviation of each feature, outliers cut off; columns of one scale share the latter."""
     x = first.reshape(len(first), -1).astype(np.float64) * scale
+    if root:
+        x = np.sign(x) * np.sqrt(np.abs(x))
     low, high = np.quantile(x[:: max(1, len(x) // MAX_ROWS)], (0.25, 0.75), axis=0)
     reach = np.where(high > low, OUTLIER * (high - low), np.inf)  # nothing is known of how a constant half varies
     np.clip(x, low - reach, high + reach, out=x)
@@ -119,8 +130,14 @@ def _root_mean_squares(spread: Tensor) -> Tensor:
     return torch.where(own > SMALLEST, own, overall if overall > SMALLEST else 1.0).reshape(-1, 1, 1)
 
 
-def _to_scaled_tensor(x: Array, scale: float) -> Tensor:
-    return torch.from_numpy(x.astype(np.float32)).mul_(scale)
+def _to_scaled_tensor(x: Array, scale: float, root: bool) -> Tensor:
+    scaled = torch.from_numpy(x.astype(np.float32)).mul_(scale)
+    return signed_root(scaled) if root else scaled
+
+
+def signed_root(x: Tensor) -> Tensor:
+    """The square root of each magnitude, with its sign."""
+    return x.sign() * x.abs().sqrt()
 
 
 def _per_channel(constants: float | tuple[float, ...]) -> Tensor:

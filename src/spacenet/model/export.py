@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
-from spacenet.data.preprocessing import Array, Normalization
+from spacenet.data.preprocessing import Array, Normalization, signed_root
 from spacenet.errors import SpacenetError
 from spacenet.model.model import Label, Model
 from spacenet.registry import unknown
@@ -59,6 +59,7 @@ class PackedNetwork(nn.Module):
         """`columns` says for each output of the predictor which class it stands for."""
         super().__init__()
         self.function, self.scale, self.clip = predictor.forward, normalization.scale, normalization.clip
+        self.root = normalization.root
         self.register_buffer("mean", normalization.mean.clone())
         self.register_buffer("std", normalization.std.clone())
         self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
@@ -69,7 +70,8 @@ class PackedNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values = {name: getattr(self, held) for name, held in self.names.items()}
-        inputs = (x * self.scale - self.mean) / self.std
+        scaled = signed_root(x * self.scale) if self.root else x * self.scale
+        inputs = (scaled - self.mean) / self.std
         if math.isfinite(self.clip):
             inputs = inputs.clamp(-self.clip, self.clip)
         each = self.function(values, inputs).softmax(1).float()
@@ -220,6 +222,6 @@ def _inputs(model: Model) -> Iterator[Array]:
     normalization, rng = model.fitted_normalization, np.random.default_rng(0)
     for count in CHECKED_BATCHES:
         each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *model.input_shape))
-        raw = (each * normalization.std.numpy() + normalization.mean.numpy()) / (normalization.scale or 1.0)
+        raw = normalization.invert(torch.from_numpy(each))
         yield raw.astype(np.float32)
         yield np.zeros_like(raw, dtype=np.float32)

@@ -105,9 +105,8 @@ def _check_written(beside: Path, model: Model) -> None:
 
 def make_probe(model: Model) -> Array:
     """A few raw inputs like those that a model takes."""
-    normalization, rng = model.fitted_normalization, np.random.default_rng(0)
-    values = torch.from_numpy(rng.normal(size=(PROBE, *model.input_shape)).astype(np.float32))
-    return np.asarray(((values * normalization.std + normalization.mean) / normalization.scale).numpy())
+    values = np.random.default_rng(0).normal(size=(PROBE, *model.input_shape)).astype(np.float32)
+    return model.fitted_normalization.invert(torch.from_numpy(values))
 
 
 def to_bytes(model: Model) -> bytes:
@@ -245,7 +244,7 @@ def decode(text: str, arrays: Arrays) -> Model:
         model_method(config.method)
         _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
         _expect(":" not in config.net.name or bool(config.net.graph), "a network without its graph")
-        normalization = _normalization(header, arrays, config.preprocessing.clip)
+        normalization = _normalization(header, arrays, config.preprocessing)
         blueprint = build_net(config.net, header.input_shape)
         tasks = [tuple(task) for task in header.tasks]
         ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
@@ -257,7 +256,7 @@ def decode(text: str, arrays: Arrays) -> Model:
         raise ModelFileError(f"not a usable model file: {error}") from error
 
 
-def _normalization(header: Header, arrays: Arrays, clip: float | None) -> Normalization:
+def _normalization(header: Header, arrays: Arrays, config: PreprocessingConfig) -> Normalization:
     shape = header.input_shape
     mean, std = arrays.get(MEAN), arrays.get(STD)
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
@@ -265,8 +264,9 @@ def _normalization(header: Header, arrays: Arrays, clip: float | None) -> Normal
     for part in (mean, std):
         _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
     _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
-    scale, limit = torch.from_numpy(std), math.inf if clip is None else clip
-    return Normalization(header.scale, torch.from_numpy(mean), scale if std.shape == shape else scale[0], limit)
+    deviation, clip = torch.from_numpy(std), math.inf if config.clip is None else config.clip
+    each = deviation if std.shape == shape else deviation[0]
+    return Normalization(header.scale, torch.from_numpy(mean), each, clip, bool(config.root))
 
 
 def _header(text: str) -> Header:

@@ -132,6 +132,7 @@ def _describe(made: Normalization) -> str:
     scale = f"times {made.scale:.6g}" if made.scale != 1 / 255 else "bytes (0 to 255) as 0 to 1"
     most = f", at most {made.clip:g}" if math.isfinite(made.clip) else ""
     before = "" if made.scale == 1 else f"{scale}, "
+    before += "square roots, " if made.root else ""
     return f"{before}minus {_number(made.mean)}, divided by {_number(made.std)}{most}"
 
 
