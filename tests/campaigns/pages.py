@@ -36,6 +36,7 @@ QUICK = {
     "--trials 3": "--trials 1",
     "--epochs 40": "--epochs 5",
     "--out shapes.safetensors": "--out shapes.safetensors --epochs 20",
+    "SpaceNetClassifier(expected_tasks=4)": "SpaceNetClassifier(expected_tasks=4, epochs=8)",
     "--out runs/methods\n": "--out runs/methods --no-report\n",
     "--out runs/methods --format latex": "--out runs/methods --format latex --no-report",
     "--out runs/words": "--out runs/words --no-report",

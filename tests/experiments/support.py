@@ -10,6 +10,7 @@ from spacenet.config.stream import CUSTOM
 from spacenet.experiments.jobs import Job
 from spacenet.experiments.run import METRICS, MODEL, RunData
 from spacenet.model.file import to_bytes
+from tests.methods.support import LIGHT
 from tests.support import clouds_file
 
 SPACE = {"selected": [10], "reserved": [5], "connections": [40, 40, 16]}
@@ -26,8 +27,8 @@ def config(folder: Path, method: str = "spacenet", seed: int = 0, /, **over: dic
     }
     if "space" in method or "sparse" in method:
         settings["method"] = SPACE
-    if method == "acil":
-        settings["method"] = {"buffer_size": 50}
+    if method in LIGHT:
+        settings["method"] = LIGHT[method]
     return preset_config(CUSTOM, method, settings, over)
 
 

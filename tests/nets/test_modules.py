@@ -16,6 +16,7 @@ from spacenet.nets.modules import build_from_text, trace_module
 from spacenet.registry import METHODS
 from tests.experiments.support import outcome
 from tests.experiments.test_run import Stop
+from tests.methods.support import LIGHT
 from tests.nets.foreign import IMAGE_NETS, signal_net
 
 QUICK: dict[str, Any] = {"epochs": 2, "batch_size": 8, "learning_rate": 0.05, "progress": False}
@@ -50,7 +51,8 @@ def test_a_killed_run_is_resumed_to_the_same_bits_and_its_model_is_whole(name: s
 @pytest.mark.parametrize(("number", "method"), list(enumerate(METHODS)))
 def test_every_method_takes_modules(number: int, method: str) -> None:
     name = ("mobilenet-v2", "densenet", "grouped")[number % 3]  # in turn, because it takes long
-    result = spacenet.run(image_stream(), method, net=module_of(name), **{**QUICK, "epochs": 1, "learning_rate": 0.005})
+    settings = {**QUICK, "epochs": 1, "learning_rate": 0.005, **LIGHT.get(method, {})}
+    result = spacenet.run(image_stream(), method, net=module_of(name), **settings)
     assert result.matrix.shape == (2, 2)
 
 
