@@ -1,5 +1,7 @@
 """Small encoders."""
 
+from functools import cache
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -60,10 +62,14 @@ def save_pictures(folder: Path, labels: dict[str, int], count: int = 6) -> Path:
 
 def save_exported(path: Path, seed: int = 0) -> Path:
     """The tiny encoder as a file of torch.export."""
-    batch = torch.export.Dim("batch", min=1)
-    module = TinyEncoder(seed).eval()
-    del module.calls
-    plain = nn.Sequential(module.convolution, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-    example = torch.zeros(2, 3, SIZE, SIZE)
-    torch.export.save(torch.export.export(plain, (example,), dynamic_shapes=({0: batch},)), path)
+    path.write_bytes(_export(seed))
     return path
+
+
+@cache
+def _export(seed: int) -> bytes:
+    plain = nn.Sequential(TinyEncoder(seed).convolution, nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
+    batch, content = torch.export.Dim("batch", min=1), BytesIO()
+    program = torch.export.export(plain, (torch.zeros(2, 3, SIZE, SIZE),), dynamic_shapes=({0: batch},))
+    torch.export.save(program, content)
+    return content.getvalue()
