@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from spacenet.data.dataset import Dataset
 from spacenet.data.fetch import cache_root
 from spacenet.data.images import Damage, ImageFormat, decode_images
 from spacenet.data.memory import allocate
@@ -182,6 +183,19 @@ def encode_part(part: Part, encoder: Encoder) -> Part:
             yield encode_samples(encoder, x), labels
 
     return replace(part, shape=(encoder.features,), dtype=np.dtype(np.float32), read=read, columns=None)
+
+
+def encode_dataset(dataset: Dataset, encoder: Encoder, progress: bool = False) -> Dataset:
+    """The data set with features in place of raw samples; what has the shape of features already stays."""
+    if dataset.encoder == encoder.name:
+        return dataset
+    if dataset.encoder:
+        raise SettingsError(f"the samples are features of {dataset.encoder} already", setting="encoder")
+    parts = [dataset.x_train, dataset.x_test]
+    if dataset.x_train.shape[1:] != (encoder.features,):
+        parts = [encode_samples(encoder, x, progress) for x in parts]
+    x_train, x_test = parts
+    return replace(dataset, x_train=x_train, x_test=x_test, scale=1.0, mean=None, std=None, encoder=encoder.name)
 
 
 def image_format_of(encoder: Encoder) -> ImageFormat:

@@ -12,7 +12,7 @@ import torch
 from spacenet.config.model import PreprocessingConfig
 from spacenet.config.stream import CUSTOM, CUT, DEFAULT_CLASSES, DataConfig, StreamConfig
 from spacenet.data.dataset import Dataset, check_constants
-from spacenet.data.features import encode_samples
+from spacenet.data.features import encode_dataset
 from spacenet.data.kinds import source_name
 from spacenet.data.memory import normalize, take_rows, thin
 from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
@@ -388,24 +388,9 @@ class Stream(Sequence[Task]):
         """
         name = encoder_name(encoder)
         assert name is not None
-        if self.dataset.encoder == name:
-            return self
-        if self.dataset.encoder:
-            raise SettingsError(f"the samples are features of {self.dataset.encoder} already", setting="encoder")
-        found, held = load_encoder(name), self.dataset
-        if held.x_train.shape[1:] == (found.features,):
-            features = [held.x_train, held.x_test]  # computed elsewhere
-        else:
-            features = [encode_samples(found, x, progress) for x in (held.x_train, held.x_test)]
-        changes: dict[str, Any] = {
-            "x_train": features[0],
-            "x_test": features[1],
-            "scale": 1.0,
-            "mean": None,
-            "std": None,
-        }
+        dataset = encode_dataset(self.dataset, load_encoder(name), progress)
         preprocessing = dataclasses.replace(self.preprocessing, encoder=name)
-        return self._with(dataset=dataclasses.replace(held, encoder=name, **changes), preprocessing=preprocessing)
+        return self if dataset is self.dataset else self._with(dataset=dataset, preprocessing=preprocessing)
 
     def with_validation(self, fraction: float) -> "Stream":
         """The same stream with this fraction of the training data held out in place of the test set."""
