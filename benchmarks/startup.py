@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,16 +42,16 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         model = folder / "model.safetensors"
-        _spacenet("run", "split-digits", "--epochs", "1", "--no-report", "--quiet", "--out", str(folder / "model"))
+        run_spacenet("run", "split-digits", "--epochs", "1", "--no-report", "--quiet", "--out", str(folder / "model"))
         (folder / "model" / model.name).rename(model)
         seconds: dict[str, list[float]] = {name: [] for name in (TORCH, *LIMITS)}
         for number in range(options.repeats):
-            seconds[TORCH].append(_timed([sys.executable, "-c", TORCH]))
-            seconds["--help"].append(_timed(_command("--help")))
-            seconds["data list"].append(_timed(_command("data", "list")))
-            seconds["inspect"].append(_timed(_command("inspect", str(model))))
+            seconds[TORCH].append(timed([sys.executable, "-c", TORCH]))
+            seconds["--help"].append(timed(spacenet_command("--help")))
+            seconds["data list"].append(timed(spacenet_command("data", "list")))
+            seconds["inspect"].append(timed(spacenet_command("inspect", str(model))))
             out = folder / f"run-{number}"
-            whole = _timed(_command("run", options.stream, "--no-report", "--out", str(out)))
+            whole = timed(spacenet_command("run", options.stream, "--no-report", "--out", str(out)))
             metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
             seconds["run"].append(whole - metrics["training_seconds"])
             seconds.setdefault("training", []).append(metrics["training_seconds"])
@@ -66,16 +66,17 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     return {"seconds": seconds, "load": load(), "python": sys.version.split()[0]}
 
 
-def _command(*arguments: str) -> list[str]:
+def spacenet_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "spacenet", *arguments]
 
 
-def _spacenet(*arguments: str) -> None:
-    subprocess.run(_command(*arguments), check=True, capture_output=True)
+def run_spacenet(*arguments: str) -> None:
+    subprocess.run(spacenet_command(*arguments), check=True, capture_output=True)
 
 
-def _timed(command: Sequence[str]) -> float:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def timed(command: Sequence[str], variables: Mapping[str, str] | None = None) -> float:
+    """The seconds of a command, with these environment variables."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment)
     return time.perf_counter() - began
