@@ -44,8 +44,8 @@ LOSSES: dict[str, dict[str, Any]] = {
 }
 FIXED = "fixed"
 """The loss of methods that offer no choice: they train nothing, or only the first task."""
-NOT_HERE = {"joint", "er", "icarl", "dgr", "spacenet-rehearsal"}
-"""These keep or generate old data."""
+NOT_HERE = {"joint", "er", "icarl", "dgr", "spacenet-rehearsal", "ncm"}
+"""These keep or generate old data; the last one has nothing to search."""
 INTRODUCTION = f"""\
 # Rivals with equal budgets
 
