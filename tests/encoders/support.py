@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacenet.encoders.encoder import Array, Encoder, ImageInput
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import Array, ImageInput
 
 SIZE, FEATURES = 16, 6
 

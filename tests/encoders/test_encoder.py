@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacenet.encoders.encoder import Array, ImageInput
+from spacenet.encoders.inputs import Array, ImageInput
 from spacenet.errors import DataError
 from tests.encoders.support import FEATURES, SIZE, pictures, tiny
 

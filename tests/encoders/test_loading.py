@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from spacenet.encoders import loading
-from spacenet.encoders.encoder import Encoder, ImageInput
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import ImageInput
 from spacenet.encoders.loading import encoder_name, hash_module, load_encoder
 from spacenet.errors import MissingExtraError, SettingsError
 from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, tiny

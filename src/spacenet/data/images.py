@@ -15,7 +15,7 @@ import numpy as np
 from spacenet.data.arrays import Shape, split_into_chunks
 from spacenet.data.checks import PIXEL_SCALE
 from spacenet.data.preprocessing import Array
-from spacenet.encoders.encoder import ImageInput
+from spacenet.encoders.inputs import ImageInput
 from spacenet.errors import DataError
 from spacenet.utils.extras import require_extra
 from spacenet.utils.progress import track
@@ -198,7 +198,7 @@ def _read_image(path: Path, image_format: ImageFormat) -> Array:
             image = image.convert("RGBA")  # a palette may have transparency, which is ignored as in other modes
         image = image.convert(image_format.mode)
         if image_format.encoder is not None:
-            return image_format.encoder.prepare(image)
+            return image_format.encoder.prepare_image(image)
         if image.size != image_format.size:
             image = image.resize(image_format.size, _pillow().Resampling.BILINEAR)
         pixels = np.asarray(image)

@@ -5,59 +5,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from spacenet.encoders.inputs import Array, ArrayInput, ImageInput, Input
 from spacenet.errors import DataError
-from spacenet.utils.extras import require_extra
 
-Array = np.ndarray[Any, Any]
-Interpolation = Literal["bilinear", "bicubic"]
 GPU_BATCH = 256
 """Images that are encoded at a time on a GPU; fewer are filled up, because features must not depend on their number."""
-CROP = 0.875
-"""The middle part of larger images that an encoder looks at, as is common for ImageNet."""
-
-
-@dataclass(frozen=True)
-class ImageInput:
-    """The images that an encoder takes: RGB squares, (pixels / 255 − mean) / std."""
-
-    size: int = 224
-    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
-    std: tuple[float, ...] = (0.229, 0.224, 0.225)
-    interpolation: Interpolation = "bicubic"
-    crop: float = CROP
-    """Of images that are larger than `size`, the middle part that is kept; smaller ones are kept whole."""
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return 3, self.size, self.size
-
-    def prepare(self, image: Any) -> Array:
-        """A Pillow image, already RGB, as bytes (3, size, size): its middle square, resized."""
-        width, height = image.size
-        side = float(min(width, height))
-        if side > self.size:
-            side = max(self.size, self.crop * side)
-        left, top = (width - side) / 2, (height - side) / 2
-        method = getattr(_pillow().Resampling, self.interpolation.upper())
-        made = image.resize((self.size, self.size), method, box=(left, top, left + side, top + side))
-        return np.ascontiguousarray(np.asarray(made).transpose(2, 0, 1))
-
-    def prepare_array(self, image: Array) -> Array:
-        """One image as bytes, (h, w), (1, h, w) or (3, h, w), likewise."""
-        if image.ndim == 3:
-            image = image[0] if image.shape[0] == 1 else image.transpose(1, 2, 0)
-        return self.prepare(_pillow().fromarray(np.ascontiguousarray(image)).convert("RGB"))
-
-    def normalize(self, pixels: Tensor) -> Tensor:
-        """Bytes as the network takes them."""
-        mean, std = (torch.tensor(each, device=pixels.device).view(3, 1, 1) for each in (self.mean, self.std))
-        return (pixels.float() / 255 - mean) / std
 
 
 @dataclass(frozen=True)
@@ -76,8 +33,9 @@ class Encoder:
         How many numbers it gives for a sample.
     network : callable
         Takes a batch of normalized samples and returns a batch of features.
-    images : ImageInput, optional
-        How images are prepared; None for an encoder that takes samples as they are.
+    takes : Input, optional
+        What it takes (`spacenet.encoders.inputs`): `ImageInput`, `TextInput`, `SoundInput`, or by default `ArrayInput`,
+        arrays as they are.
     """
 
     name: str
@@ -85,51 +43,56 @@ class Encoder:
     checksum: str
     features: int
     network: Callable[[Tensor], Tensor] = field(repr=False, compare=False)
-    images: ImageInput | None = None
+    takes: Input = ArrayInput()
 
     @property
     def identity(self) -> str:
         """What decides the features, besides the samples."""
-        return f"{self.name} {self.checksum} {self.images}"
+        return f"{self.name} {self.checksum} {self.takes}"
 
-    def prepare(self, x: Array) -> Array:
-        """Raw samples as the network takes them, but for normalization: images as bytes of its size."""
-        if self.images is None:
-            return x
-        if x.dtype != np.uint8 or x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[1] not in (1, 3)):
-            raise DataError(
-                f"the encoder {self.name} takes images as bytes (0 to 255), (n, h, w) or (n, channels, h, w); these "
-                f"samples are {x.dtype} of the shape {tuple(x.shape[1:])}"
-            )
-        return np.stack([self.images.prepare_array(image) for image in x]) if len(x) else np.empty((0, *self.shape))
+    @property
+    def images(self) -> ImageInput | None:
+        """How images are prepared; None for an encoder that takes no images."""
+        return self.takes if isinstance(self.takes, ImageInput) else None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of a prepared image; empty for an encoder that takes samples as they are."""
-        return self.images.shape if self.images else ()
+        """The shape of a prepared sample; empty where it varies."""
+        return self.takes.shape
+
+    def check(self, x: Array) -> None:
+        """Raise `DataError` unless these are samples that the encoder takes."""
+        if problem := self.takes.find_problem(x):
+            raise DataError(f"the encoder {self.name} takes {self.takes.needs}; {problem}")
+
+    def prepare(self, x: Array) -> Array:
+        """Raw samples as the network takes them, but for normalization."""
+        self.check(x)
+        return self.takes.prepare(x)
 
     def encode(self, prepared: Array, device: torch.device | None = None) -> Array:
         """The features of prepared samples, (n, features), in 32 bits. They do not depend on how many there are.
 
         On a CPU each sample is encoded alone, on one of several threads: that is as fast as a batch, and the size of a
         batch, like the number of torch's own threads, would decide how sums are rounded. On a GPU batches always have
-        the same size.
+        the same size; samples whose size varies are encoded alone there, too.
         """
         device = device or torch.device("cpu")
         found = np.empty((len(prepared), self.features), np.float32)
 
         def encode_rows(rows: slice, size: int) -> None:
-            batch = torch.from_numpy(np.ascontiguousarray(prepared[rows])).to(device)
+            batch = torch.from_numpy(np.stack(prepared[rows])).to(device)
             if len(batch) < size:
                 batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
             with torch.inference_mode():
-                features = self.network(self.images.normalize(batch) if self.images else batch.float())
+                features = self.network(self.takes.normalize(batch))
             count = len(range(*rows.indices(len(prepared))))
             found[rows] = self._check(features)[:count].float().cpu().numpy()
 
         if device.type != "cpu":
-            for first in range(0, len(prepared), GPU_BATCH):
-                encode_rows(slice(first, first + GPU_BATCH), GPU_BATCH)
+            size = 1 if prepared.dtype.kind == "O" else GPU_BATCH
+            for first in range(0, len(prepared), size):
+                encode_rows(slice(first, first + size), size)
         else:
             with _one_thread_each() as pool:
                 list(pool.map(lambda row: encode_rows(slice(row, row + 1), 1), range(len(prepared))))
@@ -148,7 +111,3 @@ def _one_thread_each() -> Iterator[ThreadPoolExecutor]:
     """Threads that compute beside each other, as many as there are processors; torch itself uses one in each."""
     with ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         yield pool
-
-
-def _pillow() -> Any:
-    return require_extra("images", "images", "PIL.Image")

@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spacenet.encoders.encoder import Encoder, ImageInput, Interpolation
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import ImageInput, Interpolation
 from spacenet.errors import SettingsError
 from spacenet.registry import unknown
 from spacenet.utils.extras import require_extra
@@ -72,7 +73,7 @@ def encoder_name(encoder: "str | Encoder | Callable[[Tensor], Tensor] | None") -
         return encoder and _full_name(encoder)
     made = encoder if isinstance(encoder, Encoder) else _from_callable(encoder)
     name = made.name if made.name.startswith(OWN) else f"{OWN}{made.name}"
-    _own[name] = Encoder(name, made.version, made.checksum, made.features, made.network, made.images)
+    _own[name] = Encoder(name, made.version, made.checksum, made.features, made.network, made.takes)
     return name
 
 
