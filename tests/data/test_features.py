@@ -64,7 +64,7 @@ def test_what_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_function_without_weights_is_not_kept(cache: Path) -> None:
-    encoder = Encoder("mean", "", "", 3, lambda x: x.mean((2, 3)), tiny().images)
+    encoder = Encoder("mean", "", "", 3, lambda x: x.mean((2, 3)), tiny().takes)
     encode_samples(encoder, pictures(2))
     assert not cache.exists()
 

@@ -10,8 +10,9 @@ from torch import nn
 
 from spacenet.encoders import loading
 from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.frozen import hash_module
 from spacenet.encoders.inputs import ImageInput
-from spacenet.encoders.loading import encoder_name, hash_module, load_encoder
+from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.errors import MissingExtraError, SettingsError
 from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, tiny
 

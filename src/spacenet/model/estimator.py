@@ -17,7 +17,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from spacenet.config.model import AUTO, SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
 from spacenet.config.presets import default_method, preset_config
@@ -25,6 +31,7 @@ from spacenet.config.settings import field_docs, field_types
 from spacenet.config.stream import CUSTOM
 from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.inputs import gather
 from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
@@ -34,6 +41,9 @@ from spacenet.nets import net_name
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
 EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum")
 """Settings of a run that a model does not have."""
+NEEDS_ENCODER = (
+    'the samples are texts or arrays of different lengths; give an encoder, e.g. "all-minilm-l6-v2" for texts'
+)
 WIDTH = 110  # characters of a line in the docstring
 
 
@@ -65,10 +75,8 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise
 
     def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
-        # Images for an encoder may have any size, and may have been encoded already.
-        x, labels = validate_data(self, X, y, reset=anew or self.encoder is not None, allow_nd=True, dtype="numeric")
+        x, labels = self._check_task(X, y, anew=anew)
         check_classification_targets(labels)
-        x = move_channels(x, "X")
         model = self.new_model(x) if anew else self.model_
         config = None if anew else self._changed_config()
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
@@ -76,6 +84,25 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         self.model_ = model
         self._learned_params = self._plain_params()
         return self
+
+    def _check_task(self, X: Any, y: Any, *, anew: bool) -> tuple[Array, Array]:  # noqa: N803
+        """The samples and labels of a task as arrays."""
+        x = self._gather(X)
+        if x is not None:
+            labels = column_or_1d(y, dtype=None)
+            check_consistent_length(x, labels)
+            self.n_features_in_ = load_encoder(str(encoder_name(self.encoder))).features
+            return x, labels
+        # Images for an encoder may have any size, and may have been encoded already.
+        x, labels = validate_data(self, X, y, reset=anew or self.encoder is not None, allow_nd=True, dtype="numeric")
+        return move_channels(x, "X"), labels
+
+    def _gather(self, X: Any) -> Array | None:  # noqa: N803
+        """Texts, or sounds of different lengths, for the encoder; None for arrays of numbers."""
+        found = gather(X)
+        if found is not None and self.encoder is None:
+            raise SettingsError(NEEDS_ENCODER, setting="encoder")
+        return found
 
     def new_model(self, x: Array) -> Model:
         """A model with these settings for inputs like x, which has learned nothing yet."""
@@ -123,6 +150,9 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """The probability of each class, (n, classes), with columns as in `classes_`."""
         check_is_fitted(self, "model_")
+        x = self._gather(X)
+        if x is not None:
+            return self.model_.predict_proba(x)
         if self.encoder is None:
             x = validate_data(self, X, reset=False, allow_nd=True, dtype="numeric")
         else:

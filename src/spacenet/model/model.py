@@ -148,6 +148,8 @@ class Model:
 
     def check_inputs(self, x: Array) -> Array:
         """Raw inputs in a type to compute with. Raises `DataError` if the model cannot take them."""
+        if x.dtype.kind in "OU" and self.encoder is not None:  # texts, or sounds of different lengths
+            return encode_samples(self.encoder, x)
         x = check_samples(x, "x")
         if x.shape[1:] != self.input_shape and self.encoder is not None:
             return encode_samples(self.encoder, move_channels(x, "x"))
@@ -157,7 +159,7 @@ class Model:
 
     @cached_property
     def encoder(self) -> Encoder | None:
-        """What turns raw images into the features that the model takes, if there is such a thing."""
+        """What turns raw samples into the features that the model takes, if there is such a thing."""
         preprocessing = self.config.preprocessing
         return load_encoder(preprocessing.encoder, preprocessing.encoder_checksum) if preprocessing.encoder else None
 
