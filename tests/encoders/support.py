@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.inputs import Array, ImageInput
+from spacenet.encoders.inputs import Array, ImageInput, TextInput
 
 SIZE, FEATURES = 16, 6
 
@@ -74,3 +74,26 @@ def _export(seed: int) -> bytes:
     program = torch.export.export(plain, (torch.zeros(2, 3, SIZE, SIZE),), dynamic_shapes=({0: batch},))
     torch.export.save(program, content)
     return content.getvalue()
+
+
+class LetterCounts:
+    """The features of a text that were made from its letters: how often each of six occurs. It counts its calls."""
+
+    calls = 0
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        self.calls += 1
+        return torch.stack([(tokens == ord(letter)).float().sum(1) for letter in "aeiorw"], 1)
+
+
+def tiny_texts() -> Encoder:
+    """An encoder of texts."""
+    takes = TextInput(100, lambda text: [ord(character) for character in text[:100]])
+    return Encoder("letters", "1", "no weights", FEATURES, LetterCounts(), takes)
+
+
+def sentences(labels: list[str], count: int = 8) -> tuple[list[str], Array]:
+    """Texts of different lengths whose letters tell their label apart."""
+    words = {"weather": "rain wind", "food": "aioli", "sea": "eel"}
+    made = [f"{words[label]} {'re' * (number % 3)} {number}" for label in labels for number in range(count)]
+    return made, np.repeat(labels, count)
