@@ -77,6 +77,7 @@ def test_labeled_texts_are_read_as_features(tmp_path: Path) -> None:
     found = read_labeled([write(tmp_path, TABLE)], DataConfig(**config), encoder=tiny_texts())
     assert found.x.tolist() == [[3, 5, 0, 1, 1, 0], [1, 0, 2, 1, 0, 0]]
     assert found.y.tolist() == ["sea", "food"]
+    (tmp_path / "t.parquet").touch()
     with pytest.raises(DataError, match=r"texts are read from \.csv"):
         read_labeled([tmp_path / "t.parquet"], DataConfig(**config), encoder=tiny_texts())
 
@@ -86,7 +87,7 @@ def test_texts_to_predict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name:
     monkeypatch.chdir(tmp_path)
     text = TABLE.replace("food;2", ";")
     write(tmp_path, text)
-    stdin = io.BufferedReader(io.BytesIO(text.encode()))  # type: ignore[type-var]
+    stdin = io.BufferedReader(io.BytesIO(text.encode()))
     config = TableConfig(label="topic", drop="id")
     (chunk,) = read_inputs([name], Target((FEATURES,), encoder=tiny_texts()), stdin, config)
     assert chunk.x.tolist() == ['an eel; and\nanother "eel"', "aioli"]
