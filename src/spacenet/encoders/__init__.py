@@ -1,1 +1,1 @@
-"""Frozen pretrained networks that turn images, texts, sounds or other raw samples into features before anything is learned."""
+"""Frozen pretrained networks that turn images, texts or sounds into features before anything is learned."""
