@@ -61,6 +61,9 @@ def test_numbers_where_texts_are_needed() -> None:
     classifier = spacenet.SpaceNetClassifier(encoder=tiny_texts(), **QUICK).fit(texts, labels)
     with pytest.raises(DataError, match=r"own:letters takes texts: a list or an array of str.*float64, \(2, 5\)"):
         classifier.predict(np.zeros((2, 5)))
+    for wrong in (pd.DataFrame({"text": ["a", "b"]}), [b"a", b"b"], [["a"], ["b"]], [1, 2], []):
+        with pytest.raises(DataError, match="own:letters takes texts: a list or an array of str"):
+            classifier.predict(wrong)
     with pytest.raises(DataError, match="row 1 is missing"):
         classifier.predict(["a text", None])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

@@ -102,6 +102,10 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         found = gather(X)
         if found is not None and self.encoder is None:
             raise SettingsError(NEEDS_ENCODER, setting="encoder")
+        if found is None and self.encoder is not None:
+            x = np.asarray(X)
+            if x.dtype.kind not in "biuf" or x.ndim < 2:  # neither samples nor features
+                load_encoder(str(encoder_name(self.encoder))).check(x)
         return found
 
     def new_model(self, x: Array) -> Model:
