@@ -78,7 +78,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     reached = [learn(options.recordings, seed) for seed in range(options.seeds)]
-    print(f"\nAll eight words: {np.mean(reached):.1f} ± {np.std(reached):.1f} % over {len(reached)} seeds")
+    spread = f" ± {np.std(reached, ddof=1):.1f}" if len(reached) > 1 else ""
+    print(f"\nAll eight words: {np.mean(reached):.1f}{spread} %, seeds: {len(reached)}")
 
 
 if __name__ == "__main__":

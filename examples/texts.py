@@ -71,7 +71,8 @@ def main() -> None:
     print()
     for question, answer in zip(QUESTIONS, classifier.predict(QUESTIONS), strict=True):
         print(f"{question:<60}scipy.{answer}")
-    print(f"\nAll eight subjects: {np.mean(reached):.1f} ± {np.std(reached):.1f} % over {len(reached)} seeds")
+    spread = f" ± {np.std(reached, ddof=1):.1f}" if len(reached) > 1 else ""
+    print(f"\nAll eight subjects: {np.mean(reached):.1f}{spread} %, seeds: {len(reached)}")
 
 
 if __name__ == "__main__":
