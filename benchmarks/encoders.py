@@ -20,7 +20,8 @@ from rich.console import Console
 from benchmarks.command import load, measured, read_options
 from benchmarks.startup import TORCH, spacenet_command, timed
 from spacenet.data.fetch import CACHE_VARIABLE
-from spacenet.encoders.loading import LITE0, load_encoder
+from spacenet.encoders.loading import load_encoder
+from spacenet.encoders.packages import LITE0
 from spacenet.report.tables import Table
 
 PHOTO = (240, 320)

@@ -96,24 +96,31 @@ class Encoder:
         """Raw samples as the network takes them, but for normalization: images as bytes of its size."""
         if self.images is None:
             return x
+        self.check(x)
+        images = (self.images.prepare_array(image) for image in x)
+        return np.stack(list(images)) if len(x) else np.empty((0, *self.shape), np.uint8)
+
+    def check(self, x: Array) -> None:
+        """Raise `DataError` for samples that cannot be encoded."""
+        if self.images is None:
+            return
         if x.dtype != np.uint8 or x.ndim not in (3, 4) or (x.ndim == 4 and x.shape[1] not in (1, 3)):
             raise DataError(
                 f"the encoder {self.name} takes images as bytes (0 to 255), (n, h, w) or (n, channels, h, w); these "
                 f"samples are {x.dtype} of the shape {tuple(x.shape[1:])}"
             )
-        return np.stack([self.images.prepare_array(image) for image in x]) if len(x) else np.empty((0, *self.shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of a prepared image; empty for an encoder that takes samples as they are."""
         return self.images.shape if self.images else ()
 
-    def encode(self, prepared: Array, device: torch.device | None = None) -> Array:
+    def encode(self, prepared: Array, device: torch.device | None = None, threads: int | None = None) -> Array:
         """The features of prepared samples, (n, features), in 32 bits. They do not depend on how many there are.
 
-        On a CPU each sample is encoded alone, on one of several threads: that is as fast as a batch, and the size of a
-        batch, like the number of torch's own threads, would decide how sums are rounded. On a GPU batches always have
-        the same size.
+        On a CPU each sample is encoded alone, on one of several threads (by default as many as there are processors):
+        that is as fast as a batch, and the size of a batch, like the number of torch's own threads, would decide how
+        sums are rounded. On a GPU batches always have the same size.
         """
         device = device or torch.device("cpu")
         found = np.empty((len(prepared), self.features), np.float32)
@@ -131,7 +138,7 @@ class Encoder:
             for first in range(0, len(prepared), GPU_BATCH):
                 encode_rows(slice(first, first + GPU_BATCH), GPU_BATCH)
         else:
-            with _one_thread_each() as pool:
+            with _one_thread_each(threads) as pool:
                 list(pool.map(lambda row: encode_rows(slice(row, row + 1), 1), range(len(prepared))))
         return found
 
@@ -144,9 +151,9 @@ class Encoder:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[ThreadPoolExecutor]:
-    """Threads that compute beside each other, as many as there are processors; torch itself uses one in each."""
-    with ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+def _one_thread_each(threads: int | None) -> Iterator[ThreadPoolExecutor]:
+    """Threads that compute beside each other; torch itself uses one in each."""
+    with ThreadPoolExecutor(threads or os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         yield pool
 
 

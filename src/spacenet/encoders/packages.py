@@ -51,8 +51,8 @@ def load_lite0(tensors: Tensors | None = None) -> Encoder:
         fill(LITE0, network, tensors)
         held = hash_module(network)
         checksum, known = next((file for file, each in LITE0_WEIGHTS.items() if each == held), held), ""
-    freeze(network).to(memory_format=torch.channels_last)
-    return Encoder(LITE0, known, checksum, 1280, Lite0(network), LITE0_INPUT)
+    network.to(memory_format=torch.channels_last)
+    return Encoder(LITE0, known, checksum, 1280, Lite0(freeze(network)), LITE0_INPUT)
 
 
 def load_timm(name: str, tensors: Tensors | None = None) -> Encoder:
