@@ -55,11 +55,16 @@ class ExportedNetwork(FrozenNetwork):
         try:
             with _only_numbers():
                 program = torch.export.load(BytesIO(clean_archive(content)))
-            super().__init__(program.module())
+            super().__init__(program.module().requires_grad_(False))
         except Exception as error:
             raise SettingsError(f"{name} cannot be read by torch.export ({error})", setting="encoder") from error
         inputs = program.example_inputs[0] if program.example_inputs else ()
         self.content, self.size = content, int(inputs[0].shape[-1]) if inputs else ImageInput.size
+
+
+def short_name(name: str) -> str:
+    """An encoder's name without the folder that it lies in on this machine."""
+    return Path(name).name if name.endswith(FILES) else name
 
 
 def load_file(path: Path) -> Encoder:

@@ -14,7 +14,7 @@ from spacenet.data.inputs import Chunk
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.exported import FILES
+from spacenet.encoders.exported import short_name
 from spacenet.errors import ModelFileError, SpacenetError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
@@ -44,8 +44,8 @@ class Served:
         model = load_model(path)
         model.predict_proba(np.zeros((1, *model.input_shape), np.float32))  # packs it, so that no request has to
         encoder, facts = find_encoder(model)
-        description = {"method": model.config.method, "input_shape": model.input_shape, "classes": model.classes}
-        description |= {"tasks": model.tasks, "space_left": model.space_left()}
+        description: dict[str, Any] = {"method": model.config.method, "input_shape": model.input_shape}
+        description |= {"classes": model.classes, "tasks": model.tasks, "space_left": model.space_left()}
         return cls(model, encoder, {**description, "encoder": facts, "takes": _kinds(model, encoder)})
 
     @property
@@ -97,8 +97,7 @@ def find_encoder(model: Model) -> tuple[Encoder | None, dict[str, Any] | None]:
     except SpacenetError as error:
         problem = error.message
         log.warning("spacenet: warning: only features are taken: %s", problem)
-    name = Path(known.encoder).name if known.encoder.endswith(FILES) else known.encoder
-    facts = {"name": name, "version": known.encoder_version, "checksum": known.encoder_checksum}
+    facts = {"name": short_name(known.encoder), "version": known.encoder_version, "checksum": known.encoder_checksum}
     return encoder, {**facts, "problem": problem}
 
 
