@@ -1,6 +1,7 @@
 """Exported files from pixels to probabilities."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def images(count: int = 9) -> Array:
     ("kind", "to"), [("module", "onnx"), ("module", "torch"), ("pt2", "torch"), ("onnx", "onnx"), ("pt2", "onnx")]
 )
 def test_from_pixels_to_probabilities(kind: str, to: str, tmp_path: Path) -> None:
-    made = {"module": lambda: tiny(), "pt2": lambda: str(save_exported(tmp_path / "tiny.pt2"))}
+    made: dict[str, Callable[[], Any]] = {"module": tiny, "pt2": lambda: str(save_exported(tmp_path / "tiny.pt2"))}
     made["onnx"] = lambda: str(save_onnx(tmp_path / "tiny.onnx"))
     model = fitted(made[kind]())
     exported = export_model(model, tmp_path / "file", to)

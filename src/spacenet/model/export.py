@@ -134,8 +134,8 @@ def _onnx_content(part: HeadPart, metadata: Metadata) -> bytes:
     graph = model.graph
     for each in (*graph.input, *graph.output):
         each.type.tensor_type.shape.dim[0].dim_param = "batch"
-    for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
-        part.ClearField("metadata_props")  # names files of the machine that it was written on
+    for named in (*graph.node, *graph.initializer, *graph.input, *graph.output):
+        named.ClearField("metadata_props")  # names files of the machine that it was written on
     graph.ClearField("value_info")
     require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
     return bytes(model.SerializeToString())

@@ -112,7 +112,7 @@ class PixelPart(HeadPart):
 
     def rounding(self, features: Array) -> Array:
         of_encoder = ENCODER_ROUNDING * np.abs(features) + NEAR_ZERO * np.abs(features).max()
-        return np.maximum(super().rounding(features), of_encoder)
+        return np.asarray(np.maximum(super().rounding(features), of_encoder))
 
 
 class PixelNetwork(nn.Module):
