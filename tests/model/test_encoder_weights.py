@@ -1,5 +1,6 @@
 """Model files with the weights of their encoder inside."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,24 @@ def test_forged_files(tmp_path: Path) -> None:
     for change in (put("encoder/file", 900, 7), replaced("encoder/file", lambda content: content.astype(np.float32))):
         with pytest.raises(ModelFileError, match="the encoder's file"):
             from_bytes(forged(model, change))
+
+
+def test_an_onnx_file_that_takes_weights_from_elsewhere(tmp_path: Path) -> None:
+    """Inside of a model file it could read any file of this machine."""
+    path = save_onnx(tmp_path / "tiny.onnx")
+    model = fitted(str(path)).model_
+    model.include_encoder()
+    onnx = pytest.importorskip("onnx")
+    beside = {"save_as_external_data": True, "location": "tiny.onnx.data", "size_threshold": 0}
+    onnx.save_model(onnx.load(path), path, **beside)
+    content = np.frombuffer(path.read_bytes(), np.uint8)
+
+    def change(facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        arrays["encoder/file"] = content
+        facts["config"]["preprocessing"]["encoder_checksum"] = hashlib.sha256(content.tobytes()).hexdigest()
+
+    with pytest.raises(SettingsError, match="takes weights from other files"):
+        from_bytes(forged(model, change)).predict(samples()[0])
 
 
 def test_a_file_that_names_its_encoder_is_small(tmp_path: Path) -> None:

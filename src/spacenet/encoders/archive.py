@@ -13,11 +13,15 @@ from io import BytesIO
 from typing import Any
 
 MEMBER = re.compile(
-    r"data/weights/(weight_\d+|\w+_weights_config\.json)|data/constants/(tensor_\d+|\w+_constants_config\.json)"
+    r"([^/]+/)?(data/weights/(weight_\d+|\w+_weights_config\.json)|data/constants/(tensor_\d+|\w+_constants_config\.json)"
     r"|models/\w+\.json|data/sample_inputs/\w+\.pt|archive_format|archive_version|byteorder|version|\.data/\w+"
     r"|\.format_version|\.storage_alignment|extra/[\w.]+"
+    r"|extra_files/[\w.]+|serialized_\w+\.(json|pt))"
 )
-"""What an archive may hold; pickles of tensors are read by torch's own reader, which makes nothing but tensors."""
+"""What an archive may hold, as this torch or earlier ones wrote it.
+
+Pickles of tensors are read by torch's own reader, which makes nothing but tensors.
+"""
 TARGET = re.compile(
     r"torch\.ops\.aten\.(?!from_file\b)\w+\.\w+|_operator\.(add|sub|mul|floordiv|mod|eq|ne|ge|gt|le|lt|getitem)"
 )
@@ -47,11 +51,10 @@ def clean_archive(content: bytes) -> bytes:
         if len(set(names)) != len(names) or sum(info.file_size for info in members) > len(content):
             raise ValueError("parts with equal names, or compressed ones")
         for info in members:
-            own = info.filename.partition("/")[2]
-            if not MEMBER.fullmatch(own):
+            if not MEMBER.fullmatch(info.filename):
                 raise ValueError(f"it holds {info.filename[:60]!r}, which is more than a plain network")
             part = given.read(info)
-            if own.endswith(".json"):
+            if info.filename.endswith(".json"):
                 part = json.dumps(_checked(json.loads(part))).encode()
             clean.writestr(info.filename, part)
     return made.getvalue()
