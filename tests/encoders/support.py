@@ -119,3 +119,23 @@ def timm_with(network: nn.Module | None, monkeypatch: pytest.MonkeyPatch) -> Non
     library.create_model = create_model
     library.data = types.SimpleNamespace(resolve_data_config=lambda given, model: config)
     monkeypatch.setitem(sys.modules, "timm", library)
+
+
+def torchvision_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torchvision likewise; without its default weights, a network has others."""
+    transforms = types.SimpleNamespace(
+        crop_size=[SIZE], resize_size=[20], mean=[0.1] * 3, std=[0.2] * 3, interpolation="InterpolationMode.BILINEAR"
+    )
+    weights = types.SimpleNamespace(DEFAULT=types.SimpleNamespace(transforms=lambda: transforms))
+
+    def get_model(name: str, weights: object) -> nn.Module:
+        network = nn.Sequential()
+        network.add_module("body", TinyEncoder(seed=0 if weights else 7))
+        network.add_module("fc", nn.Linear(FEATURES, 1000))
+        return network
+
+    library: Any = types.ModuleType("torchvision.models")
+    library.get_model_weights = lambda name: {"tiny": weights}[name]
+    library.get_model = get_model
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", library)

@@ -1,5 +1,4 @@
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,17 @@ from spacenet.encoders.encoder import Encoder, ImageInput
 from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.encoders.networks import hash_module
 from spacenet.errors import MissingExtraError, SettingsError
-from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, save_onnx, timm_with, tiny
+from tests.encoders.support import (
+    FEATURES,
+    SIZE,
+    TinyEncoder,
+    pictures,
+    save_exported,
+    save_onnx,
+    timm_with,
+    tiny,
+    torchvision_with,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -109,19 +118,8 @@ def test_timm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in likewise; the layer behind the features is taken away."""
-    network = nn.Sequential()
-    network.add_module("body", TinyEncoder())
-    network.add_module("fc", nn.Linear(FEATURES, 1000))
-    transforms = types.SimpleNamespace(
-        crop_size=[SIZE], resize_size=[20], mean=[0.1] * 3, std=[0.2] * 3, interpolation="InterpolationMode.BILINEAR"
-    )
-    weights = types.SimpleNamespace(DEFAULT=types.SimpleNamespace(transforms=lambda: transforms))
-    library: Any = types.ModuleType("torchvision.models")
-    library.get_model_weights = lambda name: {"tiny": weights}[name]
-    library.get_model = lambda name, weights: network
-    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
-    monkeypatch.setitem(sys.modules, "torchvision.models", library)
+    """The layer behind the features is taken away."""
+    torchvision_with(monkeypatch)
     encoder = load_encoder("torchvision:tiny")
     assert encoder.images == ImageInput(SIZE, (0.1,) * 3, (0.2,) * 3, "bilinear", 0.8)
     assert encoder.features == FEATURES

@@ -15,7 +15,17 @@ from spacenet.encoders.networks import hash_module
 from spacenet.errors import ModelFileError, SettingsError
 from spacenet.model.file import from_bytes, load_model
 from spacenet.model.inspection import inspect_model
-from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, save_onnx, timm_with, tiny
+from tests.encoders.support import (
+    FEATURES,
+    SIZE,
+    TinyEncoder,
+    pictures,
+    save_exported,
+    save_onnx,
+    timm_with,
+    tiny,
+    torchvision_with,
+)
 from tests.model.forging import Change, forged, put, replaced, say
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
@@ -79,9 +89,11 @@ def test_a_module_gets_its_weights_back(tmp_path: Path) -> None:
         spacenet.load(tmp_path / "model", encoder=nn.Linear(2, 3))
 
 
-def test_a_package_without_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["timm:tiny", "torchvision:tiny"])
+def test_a_package_without_its_weights(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     timm_with(TinyEncoder(), monkeypatch)
-    classifier, (x, _) = fitted("timm:tiny"), samples()
+    torchvision_with(monkeypatch)
+    classifier, (x, _) = fitted(name), samples()
     expected = classifier.predict_proba(x)
     classifier.save(tmp_path / "model", include_encoder=True)
     timm_with(None, monkeypatch)

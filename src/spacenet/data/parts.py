@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spacenet.data.arrays import Header
-from spacenet.data.checks import CHANNELS, channels_first, check_labels
+from spacenet.data.checks import CHANNELS, check_labels
 from spacenet.data.memory import allocate
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
@@ -44,7 +44,9 @@ class Target:
         if header.dtype != np.uint8:
             named = self.encoder.name
             raise DataError(f"{where}: holds {header.dtype}; the encoder {named} takes images as bytes (0 to 255)")
-        shape = channels_first(found[1:], where)
+        shape = found[1:]
+        if len(shape) == 3 and shape[0] not in (1, 3) and shape[2] in (1, 3):
+            shape = (shape[2], *shape[:2])
         if len(shape) == 2 and shape[1] in CHANNELS:
             raise DataError(f"{where}: has the shape {found}; for a single image give x[None]")
         if (len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3))) and min(shape) > 0:
