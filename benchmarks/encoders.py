@@ -24,7 +24,8 @@ from benchmarks.startup import TORCH, spacenet_command, timed
 from spacenet.data.fetch import CACHE_VARIABLE
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.inputs import Array
-from spacenet.encoders.loading import LITE0, load_encoder
+from spacenet.encoders.loading import load_encoder
+from spacenet.encoders.packages import LITE0
 from spacenet.encoders.sounds import SPEECH
 from spacenet.encoders.texts import MINILM
 from spacenet.report.tables import Table

@@ -29,7 +29,12 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
         "six-and-seven.npz",
         "eight-and-nine.npz",
         "questions.npy",
+        "photo.png",
+        "photos.safetensors",
+        "photos.onnx",
     }
+    said = [re.findall(rf"{who} says: (.*)", out)[0] for who in ("the model", "its file")]
+    assert said[0] == said[1]
 
 
 def test_the_researchers_tutorial_runs_as_written(tmp_path: Path) -> None:

@@ -3,12 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacenet.cli.main import main
 from spacenet.encoders import loading
 from spacenet.encoders.loading import encoder_name
-from tests.encoders.support import save_exported, save_pictures, sentences, tiny_texts
+from tests.encoders.support import FEATURES, pictures, save_exported, save_pictures, sentences, tiny_texts
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
 
@@ -89,3 +90,40 @@ def test_from_texts_to_a_label(here: Path, capsys: pytest.CaptureFixture[str], m
     (here / "new.csv").write_text('text\n"eel, 3"\naioli\n', encoding="utf-8")
     assert main(["predict", "model.safetensors", "new.csv", "--format", "jsonl"]) == 0
     assert [json.loads(line)["label"] for line in capsys.readouterr().out.splitlines()] == ["sea", "food"]
+
+
+def test_arrays_of_images(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.concatenate([pictures(6, label, (30, 26)) for label in (0, 1)])
+    np.savez("train.npz", x=x, y=["red"] * 6 + ["green"] * 6)
+    np.savez("more.npz", x=pictures(6, 2).transpose(0, 2, 3, 1), y=["blue"] * 6)
+    fit = ["fit", "train.npz", "--encoder", "tiny.pt2", "--out", "model.safetensors", "--epochs", "10", "--quiet"]
+    assert main([*fit, "--include-encoder"]) == 0
+    Path("tiny.pt2").unlink()  # its weights are in the model's file
+    assert main(["learn", "model.safetensors", "more.npz", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["inspect", "model.safetensors"]) == 0
+    assert "weights in the file (" in capsys.readouterr().out.replace("\n", " ")
+    assert main(["evaluate", "model.safetensors", "train.npz", "more.npz", "--quiet"]) == 0
+    np.save("last.npy", x.transpose(0, 2, 3, 1))
+    np.save("first.npy", x)
+    np.savez("x.npz", x=x)
+    capsys.readouterr()
+    answers = []
+    for name in ("first.npy", "last.npy", "x.npz"):
+        assert main(["predict", "model.safetensors", name, "--format", "csv"]) == 0
+        answers.append([line.split(",")[1:] for line in capsys.readouterr().out.splitlines()[1:]])
+    assert [row[1] for row in answers[0]] == ["red"] * 6 + ["green"] * 6
+    assert answers[0] == answers[1] == answers[2]
+    np.save("gray.npy", x[:, 0])
+    assert main(["predict", "model.safetensors", "gray.npy"]) == 0
+    np.save("features.npy", np.ones((2, FEATURES)))
+    assert main(["predict", "model.safetensors", "features.npy"]) == 0
+    np.save("floats.npy", x / 255)
+    assert main(["predict", "model.safetensors", "floats.npy"]) == 2
+    assert "takes images as bytes (0 to 255)" in capsys.readouterr().err
+
+
+def test_weights_without_an_encoder(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("numbers.npz", x=np.eye(4), y=[0, 1, 0, 1])
+    assert main(["fit", "numbers.npz", "--out", "model.safetensors", "--include-encoder"]) == 2
+    assert "--include-encoder: goes with --encoder" in capsys.readouterr().err

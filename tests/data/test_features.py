@@ -45,12 +45,12 @@ def test_what_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, x = tiny(), pictures(200)
     chunks = 0
 
-    def stop_in_the_third(self: Encoder, prepared: object, device: object = None) -> object:
+    def stop_in_the_third(self: Encoder, prepared: object, *rest: object) -> object:
         nonlocal chunks
         chunks += 1
         if chunks == 3:
             raise KeyboardInterrupt
-        return plain(self, prepared, device)  # type: ignore[arg-type]
+        return plain(self, prepared, *rest)  # type: ignore[arg-type]
 
     plain = Encoder.encode
     with monkeypatch.context() as patch:

@@ -1,10 +1,14 @@
 """Small encoders."""
 
+import sys
+import types
 from functools import cache
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -97,3 +101,65 @@ def sentences(labels: list[str], count: int = 8) -> tuple[list[str], Array]:
     words = {"weather": "rain wind", "food": "aioli", "sea": "eel"}
     made = [f"{words[label]} {'re' * (number % 3)} {number}" for label in labels for number in range(count)]
     return made, np.repeat(labels, count)
+
+
+def save_onnx(path: Path, seed: int = 0) -> Path:
+    """The tiny encoder as an ONNX file, made by hand."""
+    onnx = pytest.importorskip("onnx", reason="it needs the extra 'export'")
+    pytest.importorskip("onnxruntime", reason="it needs the extra 'export'")
+    helper, convolution = onnx.helper, TinyEncoder(seed).convolution
+    assert convolution.bias is not None
+    arrays = {"w": convolution.weight.detach().numpy(), "b": convolution.bias.detach().numpy()}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], strides=[2, 2]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["y"]),
+    ]
+    kind = onnx.TensorProto.FLOAT
+    ends = (
+        [helper.make_tensor_value_info("x", kind, ["n", 3, SIZE, SIZE])],
+        [helper.make_tensor_value_info("y", kind, None)],
+    )
+    held = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = helper.make_graph(nodes, "tiny", *ends, held)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    return path
+
+
+def timm_with(network: nn.Module | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for timm, with the functions and keys that are used; without a network it cannot download weights."""
+
+    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
+        if name != "tiny" or (pretrained and network is None):
+            raise RuntimeError(f"Unknown model ({name})")
+        assert num_classes == 0
+        return network if pretrained and network is not None else TinyEncoder(seed=7)
+
+    config: dict[str, Any] = {"input_size": (3, SIZE, SIZE), "mean": (0.1,) * 3, "std": (0.2,) * 3}
+    config |= {"interpolation": "bilinear", "crop_pct": 0.9}
+    library: Any = types.ModuleType("timm")
+    library.create_model = create_model
+    library.data = types.SimpleNamespace(resolve_data_config=lambda given, model: config)
+    monkeypatch.setitem(sys.modules, "timm", library)
+
+
+def torchvision_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for torchvision likewise; without its default weights, a network has others."""
+    transforms = types.SimpleNamespace(
+        crop_size=[SIZE], resize_size=[20], mean=[0.1] * 3, std=[0.2] * 3, interpolation="InterpolationMode.BILINEAR"
+    )
+    weights = types.SimpleNamespace(DEFAULT=types.SimpleNamespace(transforms=lambda: transforms))
+
+    def get_model(name: str, weights: object) -> nn.Module:
+        network = nn.Sequential()
+        network.add_module("body", TinyEncoder(seed=0 if weights else 7))
+        network.add_module("fc", nn.Linear(FEATURES, 1000))
+        return network
+
+    library: Any = types.ModuleType("torchvision.models")
+    library.get_model_weights = lambda name: {"tiny": weights}[name]
+    library.get_model = get_model
+    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
+    monkeypatch.setitem(sys.modules, "torchvision.models", library)

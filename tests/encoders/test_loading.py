@@ -1,5 +1,4 @@
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,23 @@ import pytest
 import torch
 from torch import nn
 
-from spacenet.encoders import loading
+from spacenet.encoders import exported, loading
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.frozen import hash_module
 from spacenet.encoders.inputs import ImageInput
 from spacenet.encoders.loading import encoder_name, load_encoder
+from spacenet.encoders.networks import hash_module
 from spacenet.errors import MissingExtraError, SettingsError
-from tests.encoders.support import FEATURES, SIZE, TinyEncoder, pictures, save_exported, tiny
+from tests.encoders.support import (
+    FEATURES,
+    SIZE,
+    TinyEncoder,
+    pictures,
+    save_exported,
+    save_onnx,
+    timm_with,
+    tiny,
+    torchvision_with,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +48,17 @@ def test_other_weights_than_expected() -> None:
     assert name == "own:tiny"
     with pytest.raises(SettingsError, match="has other weights than the one that the model was made with"):
         load_encoder(name, "0123")
+    with pytest.raises(SettingsError, match=r"\(version 1 instead of 0\.9, SHA-256 weights of s"):
+        load_encoder(name, "0123", "0.9")
+
+
+def test_another_version_with_the_same_weights(caplog: pytest.LogCaptureFixture) -> None:
+    name = encoder_name(tiny())
+    assert name is not None
+    load_encoder(name, version="1")
+    assert not caplog.records
+    load_encoder(name, version="0.9")
+    assert "has version 1 instead of 0.9" in caplog.text
 
 
 def test_modules_and_functions_get_a_name() -> None:
@@ -90,20 +110,7 @@ def test_a_package_that_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_timm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in for the package, which has the functions and keys that are used."""
-
-    def create_model(name: str, pretrained: bool, num_classes: int) -> nn.Module:
-        if name != "tiny":
-            raise RuntimeError(f"Unknown model ({name})")
-        assert (pretrained, num_classes) == (True, 0)
-        return TinyEncoder()
-
-    config: dict[str, Any] = {"input_size": (3, SIZE, SIZE), "mean": (0.1,) * 3, "std": (0.2,) * 3}
-    config |= {"interpolation": "bilinear", "crop_pct": 0.9}
-    data = types.SimpleNamespace(resolve_data_config=lambda given, model: config)
-    library: Any = types.ModuleType("timm")
-    library.create_model, library.data = create_model, data
-    monkeypatch.setitem(sys.modules, "timm", library)
+    timm_with(TinyEncoder(), monkeypatch)
     encoder = load_encoder("timm:tiny")
     assert encoder.images == ImageInput(SIZE, (0.1,) * 3, (0.2,) * 3, "bilinear", 0.9)
     assert encoder.features == FEATURES
@@ -112,19 +119,8 @@ def test_timm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_torchvision(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in likewise; the layer behind the features is taken away."""
-    network = nn.Sequential()
-    network.add_module("body", TinyEncoder())
-    network.add_module("fc", nn.Linear(FEATURES, 1000))
-    transforms = types.SimpleNamespace(
-        crop_size=[SIZE], resize_size=[20], mean=[0.1] * 3, std=[0.2] * 3, interpolation="InterpolationMode.BILINEAR"
-    )
-    weights = types.SimpleNamespace(DEFAULT=types.SimpleNamespace(transforms=lambda: transforms))
-    library: Any = types.ModuleType("torchvision.models")
-    library.get_model_weights = lambda name: {"tiny": weights}[name]
-    library.get_model = lambda name, weights: network
-    monkeypatch.setitem(sys.modules, "torchvision", types.ModuleType("torchvision"))
-    monkeypatch.setitem(sys.modules, "torchvision.models", library)
+    """The layer behind the features is taken away."""
+    torchvision_with(monkeypatch)
     encoder = load_encoder("torchvision:tiny")
     assert encoder.images == ImageInput(SIZE, (0.1,) * 3, (0.2,) * 3, "bilinear", 0.8)
     assert encoder.features == FEATURES
@@ -155,39 +151,37 @@ class Trap:
 def test_no_pickle_in_a_file_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save(Trap(), "trap.pt")
-    with loading._only_numbers(), pytest.raises(Exception, match="weights_only|Unsupported"):
+    with exported._only_numbers(), pytest.raises(Exception, match="weights_only|Unsupported"):
         torch.load("trap.pt", weights_only=False)
     assert not Path("trapped").exists()
 
 
 def test_onnx(tmp_path: Path) -> None:
-    onnx = pytest.importorskip("onnx", reason="it needs the extra 'export'")
-    pytest.importorskip("onnxruntime", reason="it needs the extra 'export'")
-    helper, module = onnx.helper, TinyEncoder()
-    convolution = module.convolution
-    arrays = {"w": convolution.weight.detach().numpy(), "b": convolution.bias.detach().numpy()}  # type: ignore[union-attr]
-    nodes = [
-        helper.make_node("Conv", ["x", "w", "b"], ["c"], strides=[2, 2]),
-        helper.make_node("Relu", ["c"], ["r"]),
-        helper.make_node("GlobalAveragePool", ["r"], ["y"]),
-    ]
-    kind = onnx.TensorProto.FLOAT
-    ends = (
-        [helper.make_tensor_value_info("x", kind, ["n", 3, SIZE, SIZE])],
-        [helper.make_tensor_value_info("y", kind, None)],
-    )
-    held = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    model = helper.make_model(
-        helper.make_graph(nodes, "tiny", *ends, held), opset_imports=[helper.make_opsetid("", 17)]
-    )
-    model.ir_version = 8
-    onnx.save(model, tmp_path / "tiny.onnx")
-    encoder = load_encoder(str(tmp_path / "tiny.onnx"))
+    path = save_onnx(tmp_path / "tiny.onnx")
+    encoder = load_encoder(str(path))
     prepared = encoder.prepare(pictures(3))
     np.testing.assert_allclose(encoder.encode(prepared), tiny().encode(prepared), rtol=1e-4, atol=1e-5)
     (tmp_path / "broken.onnx").write_bytes(b"no network")
     with pytest.raises(SettingsError, match="is not an ONNX network with one input"):
         load_encoder(str(tmp_path / "broken.onnx"))
+
+
+def test_onnx_with_weights_in_another_file(tmp_path: Path) -> None:
+    """Their SHA-256 counts too."""
+    onnx = pytest.importorskip("onnx", reason="it needs the extra 'export'")
+    path, beside = save_onnx(tmp_path / "tiny.onnx"), tmp_path / "tiny.onnx.data"
+    whole = load_encoder(str(path))
+    prepared = whole.prepare(pictures(2))
+    options = {"save_as_external_data": True, "location": beside.name, "size_threshold": 0}
+    onnx.save_model(onnx.load(path), path, **options)
+    loading._load.cache_clear()
+    assert np.array_equal(load_encoder(str(path)).encode(prepared), whole.encode(prepared))
+    before = load_encoder(str(path)).checksum
+    content = bytearray(beside.read_bytes())
+    content[2] ^= 1
+    beside.write_bytes(content)
+    loading._load.cache_clear()
+    assert load_encoder(str(path)).checksum != before
 
 
 def test_an_encoder_of_ones_own_for_samples_that_are_no_images() -> None:

@@ -64,7 +64,7 @@ def test_the_file_names_the_encoder_and_its_weights(tmp_path: Path) -> None:
 
 def test_inspect_names_the_encoder() -> None:
     classifier = spacenet.SpaceNetClassifier(encoder=tiny(), **QUICK).fit(*samples([0, 1]))
-    assert inspect_model(classifier.model_, 0).encoder == "own:tiny, SHA-256 weights of s"
+    assert inspect_model(classifier.model_, 0).encoder == "own:tiny 1, SHA-256 weights of s, weights not in the file"
 
 
 def test_images_that_are_no_bytes_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
@@ -71,3 +72,12 @@ def npz(**arrays: Any) -> bytes:
     stream = io.BytesIO()
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
+
+
+def ended(it: Service) -> dict[str, Any]:
+    for _ in range(600):
+        job: dict[str, Any] = it.get("/learn")
+        if job["state"] != "running":
+            return job
+        time.sleep(0.02)
+    raise AssertionError("it goes on for ever")

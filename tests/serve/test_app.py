@@ -47,6 +47,8 @@ def test_health_and_model(served: Service) -> None:
         "input_shape": [8],
         "classes": [0, 1, 2, 3],
         "tasks": [[0, 1], [2, 3]],
+        "encoder": None,
+        "takes": ["samples of the shape (8,), as JSON or npy"],
     }
 
 

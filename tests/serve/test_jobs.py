@@ -22,20 +22,11 @@ from spacenet.serve import worker
 from spacenet.serve.jobs import Process, TrainingJob
 from spacenet.serve.store import Store
 from tests.model.support import blobs, model
-from tests.serve.support import NPZ, Service, npz, service
+from tests.serve.support import NPZ, ended, npz, service
 
 NAME = "model.safetensors"
 TASK = blobs(["cat", "dog"])
 INPUTS = TASK[0][::5].tolist()
-
-
-def _ended(it: Service) -> dict[str, Any]:
-    for _ in range(600):
-        job: dict[str, Any] = it.get("/learn")
-        if job["state"] != "running":
-            return job
-        time.sleep(0.02)
-    raise AssertionError("it goes on for ever")
 
 
 def _only_the_model(folder: Path) -> bool:
@@ -55,7 +46,7 @@ def test_a_task_is_learned_while_predictions_go_on(tmp_path: Path) -> None:
         while it.get("/learn")["state"] == "running":
             answers.append(it.post("/predict", json={"inputs": INPUTS}).json())
             time.sleep(0.05)
-        job = _ended(it)
+        job = ended(it)
         after = it.post("/predict", json={"inputs": INPUTS}).json()
         assert (job["state"], job["error"], job["epoch"], job["epochs"]) == ("done", None, 8, 8)
         assert it.get("/health")["learning"] is None
@@ -81,7 +72,7 @@ def test_a_killed_learner_leaves_the_last_good_model(tmp_path: Path) -> None:
             assert it.learning is not None
             assert it.learning.process is not None
             os.kill(it.learning.process.pid, signal.SIGKILL)
-            job = _ended(it)
+            job = ended(it)
             assert (job["state"], "signal 9" in job["error"]) == ("failed", True)
             assert _only_the_model(tmp_path)
         assert it.post("/predict", json={"inputs": INPUTS}).json() == before
@@ -111,7 +102,7 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str]
         monkeypatch.setattr(TrainingJob, "start_process", process)
         with service(tmp_path, learns=True) as it:
             it.post("/learn", content=npz(x=TASK[0], y=TASK[1]), headers=NPZ)
-            job = _ended(it)
+            job = ended(it)
             assert it.get("/health")["tasks"] == 2
         assert _only_the_model(tmp_path)
         return job

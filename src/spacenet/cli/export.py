@@ -16,10 +16,11 @@ from spacenet.utils.text import format_bytes
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Write a model's network for use without spacenet.
+    """Write a model for use without spacenet.
 
-    Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out. The file is
-    loaded and compared with the model before it gets its name.
+    Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out. A model with an
+    encoder is written from pixels on: images as bytes (batch, 3, size, size), prepared as the file's metadata say. The
+    file is loaded and compared with the model before it gets its name.
     """
 
     model: ModelArgument
@@ -27,6 +28,8 @@ class ExportOptions:
     """onnx: one ONNX file. torch: a .pt2 file that torch.export.load reads."""
     out: Path | None = None
     """The file to write (default: beside the model, as .onnx or .pt2)."""
+    without_encoder: bool = False
+    """Write only the part behind the encoder: features go in."""
     json: bool = False
     """Print what was written as JSON instead of tables."""
 
@@ -36,7 +39,7 @@ def export(arguments: list[str]) -> int:
     source = options.model.expanduser()
     model = load_model(source)
     path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix), inputs=[source])
-    exported = export_model(model, path, options.to)
+    exported = export_model(model, path, options.to, options.without_encoder)
     if options.json:
         print(json.dumps(to_plain(exported), indent=1))
         return 0

@@ -53,6 +53,8 @@ class FitOptions(DataConfig):
     """Resize images to this height and width in pixels, or one number for both."""
     seed: Annotated[int, Ge(0)] = 0
     """Everything random follows from it."""
+    include_encoder: bool = False
+    """Keep the encoder's weights in the model's file, so that it can be used where they are not installed."""
     json: bool = False
     """Print the summary as JSON."""
     quiet: bool = False
@@ -67,6 +69,8 @@ def fit(arguments: list[str]) -> int:
         raise SettingsError(f"{options.out} is there already; choose another file, or remove it", setting="out")
     classifier = SpaceNetClassifier(method=options.method, net=options.net, random_state=options.seed, **settings)
     encoder = load_encoder(settings["encoder"]) if settings["encoder"] else None
+    if options.include_encoder and encoder is None:
+        raise SettingsError("goes with --encoder", setting="include_encoder")
     reading: dict[str, Any] = {"image_size": options.image_size, "encoder": encoder, "progress": not options.quiet}
     labeled = read_labeled([options.data], options, **reading)
     tasks = _split(options, labeled)
@@ -82,6 +86,8 @@ def fit(arguments: list[str]) -> int:
         assert model is not None
         assert learning is not None
         summary = learning.summary(_test(model, labeled, tasks), out)
+        if options.include_encoder:
+            model.include_encoder()
         save_model(out, model)
     print_summary(summary, options.json)
     return 0

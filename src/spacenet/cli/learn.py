@@ -33,6 +33,8 @@ class LearnOptions(DataConfig):
     """Add units for this task: auto where it does not fit (default: what the model was made with)."""
     resize: bool = False
     """Resize images to the model's size (stretched, if their proportions differ)."""
+    include_encoder: bool = False
+    """Keep the encoder's weights in the model's file, so that it can be used where they are not installed."""
     json: bool = False
     """Print the summary as JSON."""
     quiet: bool = False
@@ -60,6 +62,8 @@ def _learn(options: LearnOptions, out: Path) -> dict[str, Any]:
     has_test = labeled.x_test is not None
     tested = accuracy(model, *labeled.for_evaluation()) if has_test else None
     summary = learning.summary(tested, out)
+    if options.include_encoder:
+        model.include_encoder()
     save_model(out, model)
     return summary
 

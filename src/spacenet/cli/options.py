@@ -142,9 +142,9 @@ def _settings_by_group(config: RunConfig) -> dict[str, Settings]:
     }
 
 
-NO_FLAGS = ("name", "data", "graph", "encoder_checksum")
+NO_FLAGS = ("name", "data", "graph", "encoder_checksum", "encoder_version")
 """Fields that no flag gives: names and data are arguments, the graph of a module is found when it is traced, and the
-checksum of an encoder when it is loaded."""
+checksum and version of an encoder when it is loaded."""
 
 
 def _filled_form(settings: Settings) -> Any:

@@ -24,7 +24,8 @@ from spacenet.utils.text import printable
 
 INPUTS = (
     "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), .parquet, "
-    "images (.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input."
+    "images (.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input. A model with an "
+    "encoder takes arrays of images as bytes, or of features."
 )
 
 

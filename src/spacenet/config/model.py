@@ -70,6 +70,8 @@ class PreprocessingConfig(Settings):
     (.onnx, .pt2)."""
     encoder_checksum: str | None = None
     """The SHA-256 of the encoder's weights. Written by spacenet."""
+    encoder_version: str | None = None
+    """The version of the encoder's package. Written by spacenet."""
     root: bool | None = None
     """Take square roots of the magnitudes of scaled values, which makes features that are never negative closer to
     Gaussian. Default: only for features of an encoder."""

@@ -34,6 +34,8 @@ MAX_COLUMN_MAJOR = 256 * 1024**2
 HOW_TO_SAVE = "save it with numpy.save(path, x)"
 
 Shape = tuple[int, ...]
+ShapeOf = Callable[[str, "Header"], Shape]
+"""The shape that samples are read in, where it follows from an array's name and header."""
 Item = TypeVar("Item")
 
 
@@ -171,7 +173,7 @@ def split_into_chunks(items: Iterable[Item], shape: Shape) -> Iterator[list[Item
         yield chunk
 
 
-def read_npz(path: Path, shape: Shape) -> Iterator[Array]:
+def read_npz(path: Path, shape: Shape | ShapeOf) -> Iterator[Array]:
     """The samples in an archive: its array x, else x_test, else its only array."""
     with open_npz(path, ("x",)) as (archive, held):
         key = next((key for key in ("x", "x_test") if key in held), held[0] if len(held) == 1 else None)
@@ -182,7 +184,7 @@ def read_npz(path: Path, shape: Shape) -> Iterator[Array]:
             yield from read_samples(stream, f"{path}: {key}", shape, info.file_size)
 
 
-def read_npy(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
+def read_npy(stream: IO[bytes], where: str, shape: Shape | ShapeOf) -> Iterator[Array]:
     """The samples in a stream of npy bytes."""
     with report_damage(where, HOW_TO_SAVE):
         yield from read_samples(stream, where, shape)
@@ -191,7 +193,7 @@ def read_npy(stream: IO[bytes], where: str, shape: Shape) -> Iterator[Array]:
 def read_samples(
     stream: IO[bytes],
     where: str,
-    shape: Shape,
+    shape: Shape | ShapeOf,
     file_size: int | None = None,
     convert: Callable[[Array, str, int], Array] | None = None,
 ) -> Iterator[Array]:
@@ -206,6 +208,7 @@ def read_samples(
         raise DataError(f"{where} has the shape {header.shape}; the file is damaged: {HOW_TO_SAVE}")
     if file_size is not None:
         check_length(where, header, file_size - stream.tell(), HOW_TO_SAVE)
+    shape = shape(where, header) if callable(shape) else shape
     count, stored = _count_samples(where, header.shape, shape), _stored_shape(where, header.shape, shape)
     if count == 0:
         raise DataError(f"{where}: holds no samples")

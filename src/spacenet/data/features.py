@@ -136,10 +136,13 @@ class FeatureCache:
         log.warning("spacenet: warning: features are not kept in %s (%s)", self.path.parent, error)
 
 
-def encode_samples(encoder: Encoder, x: Array, progress: bool = False) -> Array:
-    """The features of raw samples, (n, features)."""
+def encode_samples(
+    encoder: Encoder, x: Array, progress: bool = False, *, keep: bool = True, threads: int | None = None
+) -> Array:
+    """The features of raw samples, (n, features); unless `keep` the cache is not used. For threads, see `encode`."""
     encoder.check(x)
     cache, device = FeatureCache(encoder), find_device()
+    cache.usable = cache.usable and keep
     found = allocate((len(x), encoder.features), np.dtype(np.float32), "features")
     with track(f"encoding with {encoder.name}", len(x), "samples", progress) as advance:
         for first in range(0, len(x), CHUNK):
@@ -148,7 +151,7 @@ def encode_samples(encoder: Encoder, x: Array, progress: bool = False) -> Array:
             known = cache.find(keys)
             missing = [row for row, key in enumerate(keys) if key not in known]
             if missing:
-                values = encoder.encode(encoder.takes.prepare(part[missing]), device)
+                values = encoder.encode(encoder.takes.prepare(part[missing]), device, threads)
                 _add(cache, known, [keys[row] for row in missing], values)
             found[first : first + len(part)] = [known[key] for key in keys]
             advance(len(part))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,6 +145,11 @@ def decode_images(
     return kept, np.stack(images) if images else np.empty((0, *image_format.shape), np.uint8)
 
 
+def decode_image(content: bytes, image_format: ImageFormat, where: str) -> Array:
+    """One image file that is in memory, as bytes in the format's shape."""
+    return _read_image(BytesIO(content), image_format, where)
+
+
 def _map_files(
     function: Callable[[Path], Item], files: Sequence[Path], damage: Damage | None
 ) -> tuple[list[Path], list[Item]]:
@@ -183,9 +189,10 @@ def _read_header(path: Path) -> tuple[tuple[int, int], str]:
         return (height, width) if turned else (width, height), image.mode
 
 
-def _read_image(path: Path, image_format: ImageFormat) -> Array:
+def _read_image(source: Path | BytesIO, image_format: ImageFormat, where: str = "") -> Array:
     """One image as bytes, in the format's shape, the way up that the camera noted."""
-    with _open(path) as image:
+    path = where or source
+    with _open(source, where) as image:
         image = require_extra("images", "images", "PIL.ImageOps").exif_transpose(image)
         if image.size != image_format.size and not image_format.resize:
             found, wanted = (" × ".join(map(str, size)) for size in (image.size, image_format.size))
@@ -210,11 +217,11 @@ def _pillow() -> Any:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[Any]:
+def _open(source: Path | BytesIO, where: str = "") -> Iterator[Any]:
     """Open an image and check its header; errors, also those of decoding it, become a `DataError`."""
-    library = _pillow()
+    library, path = _pillow(), where or source
     try:
-        with library.open(path, formats=FORMATS) as image:
+        with library.open(source, formats=FORMATS) as image:
             width, height = image.size
             if width * height > MAX_PIXELS:
                 size = f"{width} × {height} pixels; at most {MAX_PIXELS:,} in all"

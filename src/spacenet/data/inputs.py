@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.config.stream import TableConfig
-from spacenet.data.arrays import Shape, read_npy, read_npz, report_damage
+from spacenet.data.arrays import read_npy, read_npz, report_damage
 from spacenet.data.features import encode_files
 from spacenet.data.images import ImageFormat, list_images, read_images
 from spacenet.data.kinds import STDIN, Kind, find_kind
@@ -58,7 +58,7 @@ def read_inputs(
     has_texts = target.encoder is not None and isinstance(target.encoder.takes, TextInput)
     read: Callable[..., Iterator[Array]] = read_texts if has_texts else read_csv
     read_table = partial(read, label=config.label, drop=config.dropped, header=config.header)
-    tables = partial(_read_arrays, shape=target.shape, stdin=stdin, config=config, read_table=read_table)
+    tables = partial(_read_arrays, target=target, stdin=stdin, config=config, read_table=read_table)
     return _read_chunks(list(zip(names, kinds, strict=True)), read_photos, tables)
 
 
@@ -98,31 +98,36 @@ def _read_arrays(
     name: str,
     kind: Kind,
     *,
-    shape: Shape,
+    target: Target,
     stdin: "BufferedReader[Any]",
     config: TableConfig,
     read_table: Callable[..., Iterator[Array]],
 ) -> Iterator[Array]:
     path = Path(name).expanduser()
     if name == STDIN:
-        yield from _read_stream(stdin, "standard input", shape, read_table)
+        yield from _read_stream(stdin, "standard input", target, read_table)
     elif kind == "npz":
-        yield from read_npz(path, shape)
+        yield from read_npz(path, target.shape_in)
     elif kind == "parquet":
-        yield from read_parquet(path, shape, config.label, config.dropped)
+        yield from read_parquet(path, target.shape, config.label, config.dropped)
     else:
         with _report_unreadable(name):
             file = path.open("rb")
         with file:
             if kind == "stream":
-                yield from _read_stream(file, name, shape, read_table)
+                yield from _read_stream(file, name, target, read_table)
+            elif kind == "npy":
+                yield from read_npy(file, name, target.shape_in)
             else:
-                yield from (read_npy if kind == "npy" else read_table)(file, name, shape)
+                yield from read_table(file, name, target.shape)
 
 
 def _read_stream(
-    stream: "BufferedReader[Any]", where: str, shape: Shape, read_table: Callable[..., Iterator[Array]]
+    stream: "BufferedReader[Any]", where: str, target: Target, read_table: Callable[..., Iterator[Array]]
 ) -> Iterator[Array]:
     with report_damage(where, "send npy or csv"):
         is_npy = stream.peek(1).startswith(NPY_MAGIC)
-    yield from (read_npy if is_npy else read_table)(stream, where, shape)
+    if is_npy:
+        yield from read_npy(stream, where, target.shape_in)
+    else:
+        yield from read_table(stream, where, target.shape)

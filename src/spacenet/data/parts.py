@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spacenet.data.checks import check_labels
+from spacenet.data.arrays import Header
+from spacenet.data.checks import CHANNELS, check_labels
 from spacenet.data.memory import allocate
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
@@ -33,6 +34,25 @@ class Target:
     scale: float = 1.0
     resize: bool = False
     encoder: Encoder | None = None
+
+    def shape_in(self, where: str, header: Header) -> Shape:
+        """The shape of the samples in an array: that of the model's inputs, or for an encoder that of its images."""
+        found = header.shape
+        features = found[1:] == self.shape or found == self.shape or len(found) < 3
+        if self.encoder is None or self.encoder.images is None or features:
+            return self.shape
+        if header.dtype != np.uint8:
+            named = self.encoder.name
+            raise DataError(f"{where}: holds {header.dtype}; the encoder {named} takes images as bytes (0 to 255)")
+        shape = found[1:]
+        if len(shape) == 3 and shape[0] not in (1, 3) and shape[2] in (1, 3):
+            shape = (shape[2], *shape[:2])
+        if len(shape) == 2 and shape[1] in CHANNELS:
+            raise DataError(f"{where}: has the shape {found}; for a single image give x[None]")
+        if (len(shape) == 2 or (len(shape) == 3 and shape[0] in (1, 3))) and min(shape) > 0:
+            return shape
+        needed = "(n, h, w), (n, 3, h, w) or (n, h, w, 3)"
+        raise DataError(f"{where}: has the shape {found}; the encoder {self.encoder.name} takes images {needed}")
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,13 @@ def resolve_preprocessing(
         per = "features" if x.ndim == 2 and x.dtype != np.uint8 else "channels" if x.ndim == 4 else None
     clip = CLIP if config.clip is None and per == "features" else config.clip
     centering = CENTERING if config.centering is None else config.centering
-    checksum = config.encoder_checksum
+    checksum, version = config.encoder_checksum, config.encoder_version
     if config.encoder and not checksum:
-        checksum = load_encoder(config.encoder).checksum
+        encoder = load_encoder(config.encoder)
+        checksum, version = encoder.checksum, encoder.version or None
     resolved = replace(config, standardize=per or "all", clip=clip, centering=centering, **constants)
     root = bool(config.encoder) if config.root is None else config.root
-    return replace(resolved, encoder_checksum=checksum, root=root)
+    return replace(resolved, encoder_checksum=checksum, encoder_version=version, root=root)
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,13 @@ class Encoder:
         self.check(x)
         return self.takes.prepare(x)
 
-    def encode(self, prepared: Array, device: torch.device | None = None) -> Array:
+    def encode(self, prepared: Array, device: torch.device | None = None, threads: int | None = None) -> Array:
         """The features of prepared samples, (n, features), in 32 bits. They do not depend on how many there are.
 
-        On a CPU each sample is encoded alone, on one of several threads: that is as fast as a batch, and the size of a
-        batch, like the number of torch's own threads, would decide how sums are rounded. On a GPU batches always have
-        the same size; samples whose size varies are encoded alone there, too.
+        On a CPU each sample is encoded alone, on one of several threads (by default as many as there are processors):
+        that is as fast as a batch, and the size of a batch, like the number of torch's own threads, would decide how
+        sums are rounded. On a GPU batches always have the same size; samples whose size varies are encoded alone there,
+        too.
         """
         device = device or torch.device("cpu")
         found = np.empty((len(prepared), self.features), np.float32)
@@ -95,7 +96,7 @@ class Encoder:
             for first in range(0, len(prepared), size):
                 encode_rows(slice(first, first + size), size)
         else:
-            with _one_thread_each() as pool:
+            with _one_thread_each(threads) as pool:
                 list(pool.map(lambda row: encode_rows(slice(row, row + 1), 1), range(len(prepared))))
         return found
 
@@ -108,7 +109,7 @@ class Encoder:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[ThreadPoolExecutor]:
-    """Threads that compute beside each other, as many as there are processors; torch itself uses one in each."""
-    with ThreadPoolExecutor(os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
+def _one_thread_each(threads: int | None) -> Iterator[ThreadPoolExecutor]:
+    """Threads that compute beside each other; torch itself uses one in each."""
+    with ThreadPoolExecutor(threads or os.cpu_count(), initializer=torch.set_num_threads, initargs=(1,)) as pool:
         yield pool

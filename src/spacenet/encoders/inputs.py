@@ -75,7 +75,7 @@ class ImageInput(Input):
         return "" if fits else f"these samples are {x.dtype} of the shape {tuple(x.shape[1:])}"
 
     def prepare(self, x: Array) -> Array:
-        return np.stack([self.prepare_array(image) for image in x]) if len(x) else np.empty((0, *self.shape))
+        return np.stack([self.prepare_array(image) for image in x]) if len(x) else np.empty((0, *self.shape), np.uint8)
 
     def prepare_image(self, image: Any) -> Array:
         """A Pillow image, already RGB, as bytes (3, size, size): its middle square, resized."""

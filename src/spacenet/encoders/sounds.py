@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.frozen import hash_file, package_version
 from spacenet.encoders.inputs import SoundInput
+from spacenet.encoders.networks import hash_file, package_version
 from spacenet.utils.extras import require_extra
 
 EXTRA = "audio"

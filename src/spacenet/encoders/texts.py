@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.frozen import Moving, freeze, hash_file, package_version
 from spacenet.encoders.inputs import TextInput
+from spacenet.encoders.networks import FrozenNetwork, freeze, hash_file, package_version
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 
@@ -28,6 +28,13 @@ PUBLISHED = {
 """The SHA-256 of the files that sentence-transformers/all-MiniLM-L6-v2 consists of."""
 
 
+class MiniLM(FrozenNetwork):
+    """The mean of what the transformer makes of a text's tokens, divided by its length."""
+
+    def compute(self, x: Tensor) -> Tensor:
+        return torch.nn.functional.normalize(self.inner(x).last_hidden_state.mean(1))
+
+
 def load_minilm() -> Encoder:
     """The encoder of texts. Its features are those of the library sentence-transformers, to rounding."""
     folder = Path(require_extra(MINILM, EXTRA, PACKAGE).get_model_path())
@@ -37,15 +44,9 @@ def load_minilm() -> Encoder:
                 f"{folder / name} is not the file that was published as all-MiniLM-L6-v2; reinstall {PACKAGE}",
                 setting="encoder",
             )
-    network = _build(folder)
-
-    def forward(tokens: Tensor) -> Tensor:
-        means = network(tokens).last_hidden_state.mean(1)
-        return torch.nn.functional.normalize(means)
-
     takes = TextInput(TOKENS, _tokenizer(folder))
     version = package_version(PACKAGE)
-    return Encoder(MINILM, version, PUBLISHED["model.safetensors"], 384, Moving(network, forward), takes)
+    return Encoder(MINILM, version, PUBLISHED["model.safetensors"], 384, MiniLM(_build(folder)), takes)
 
 
 def _build(folder: Path) -> Any:

@@ -24,6 +24,7 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from torch import nn
 
 from spacenet.config.model import AUTO, SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
 from spacenet.config.presets import default_method, preset_config
@@ -33,13 +34,14 @@ from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.inputs import gather
 from spacenet.encoders.loading import encoder_name, load_encoder
+from spacenet.encoders.weights import restore_module
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model, fixed_setting_error, model_method
 from spacenet.nets import net_name
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
-EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum")
+EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum", "encoder_version")
 """Settings of a run that a model does not have."""
 NEEDS_ENCODER = (
     'the samples are texts or arrays of different lengths; give an encoder, e.g. "all-minilm-l6-v2" for texts'
@@ -183,9 +185,15 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     # Files
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, as a whole or not at all; `spacenet.load` reads it."""
+    def save(self, path: str | Path, include_encoder: bool | None = None) -> None:
+        """Write the model to a file, as a whole or not at all; `spacenet.load` reads it.
+
+        With `include_encoder`, the encoder's weights are in the file too, so that it can be used where they are not
+        installed. By default they are if they were in the file that the model was loaded from.
+        """
         check_is_fitted(self, "model_")
+        if include_encoder is not None:
+            self.model_.include_encoder(include_encoder)
         save_model(Path(path), self.model_)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -210,7 +218,8 @@ def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     path : str or Path
         A model file.
     encoder : torch.nn.Module or Encoder, optional
-        The model's encoder, where that is not a package's or a file's.
+        The model's encoder, where that is not a package's or a file's. A module gets the weights that are in the file,
+        if there are any.
 
     Returns
     -------
@@ -225,7 +234,10 @@ def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     >>> classifier.classes_
     array([0, 1, 2, 3])
     """
-    name, model = encoder_name(encoder), load_model(Path(path))
+    model = load_model(Path(path))
+    if model.encoder_weights is not None and isinstance(encoder, nn.Module):
+        restore_module(encoder, model.encoder_weights)
+    name = encoder_name(encoder)
     if name is not None:
         load_encoder(name, model.config.preprocessing.encoder_checksum)
         model.config = replace(model.config, preprocessing=replace(model.config.preprocessing, encoder=name))

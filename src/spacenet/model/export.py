@@ -1,7 +1,8 @@
-"""A model's packed network in a file that is used without spacenet: as ONNX, or for torch alone.
+"""A model in a file that is used without spacenet, as ONNX or for torch alone: its packed network, and its encoder.
 
-Raw samples go in, as 32-bit numbers; probabilities come out, a column for each of the model's classes. What was written
-is loaded and compared with the model before the file gets its name.
+Raw samples go in, as 32-bit numbers, or prepared images as bytes where there is an encoder; probabilities come out, a
+column for each of the model's classes. What was written is loaded and compared with the model before the file gets its
+name.
 """
 
 import io
@@ -9,7 +10,7 @@ import json
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,11 @@ from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
 from spacenet.data.preprocessing import Array, Normalization, signed_root
+from spacenet.encoders.exported import OnnxNetwork
 from spacenet.errors import SpacenetError
+from spacenet.model.exported_part import ROUNDING, HeadPart, PixelPart, choose_part
 from spacenet.model.model import Label, Model
+from spacenet.model.onnx_graphs import opset_of, put_before, read_graph
 from spacenet.registry import unknown
 from spacenet.space.pack import Pack, packed_units
 from spacenet.utils.extras import require_extra
@@ -31,16 +35,11 @@ from spacenet.utils.files import atomic_write
 
 MAX_DIFFERENCE = 1e-4
 """How much a probability of the file may differ from the model's where scores are small."""
-ROUNDING = 1e-6
-"""The relative rounding error of 32-bit scores; a probability changes by no more than its score does."""
-SHIFTS = 4
-"""How often inputs are shifted to see what rounding may do."""
-CHECKED_BATCHES = (1, 37)
-CHECKED_RANGE = 3.0  # inputs of the check lie within this many standard deviations of the first task's mean
 OPSET = 18
 INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
 Metadata = dict[str, str]
-"""What the file holds besides the network: classes, input_shape, tasks, spacenet; each as a JSON text."""
+"""What the file holds besides the network: classes, input_shape, tasks, spacenet, and with an encoder encoder and
+images; each as a JSON text."""
 Loaded = tuple[Callable[[Array], Array], Metadata]
 """The function that a file computes, and its metadata."""
 
@@ -106,11 +105,16 @@ class Format:
     suffix: str
     libraries: tuple[str, ...]
     """Those that it needs besides torch."""
-    content: Callable[[ExportedProgram, Metadata], bytes]
+    content: Callable[[HeadPart, Metadata], bytes]
     load: Callable[[Path], Loaded]
 
 
-def _torch_content(program: ExportedProgram, metadata: Metadata) -> bytes:
+def _program(part: HeadPart, example: Tensor) -> ExportedProgram:
+    return torch.export.export(part.network, (example,), dynamic_shapes=({0: Dim("batch")},))
+
+
+def _torch_content(part: HeadPart, metadata: Metadata) -> bytes:
+    program = _program(part, part.example())
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
     file = io.BytesIO()
@@ -125,18 +129,30 @@ def _load_torch(path: Path) -> Loaded:
     return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(metadata[METADATA])
 
 
-def _onnx_content(program: ExportedProgram, metadata: Metadata) -> bytes:
-    options: dict[str, Any] = {"dynamo": True, "opset_version": OPSET, "verbose": False}
-    written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
-    model = written.model_proto  # a new one with each access
+def _onnx_content(part: HeadPart, metadata: Metadata) -> bytes:
+    model = _onnx_model(part)
     graph = model.graph
     for each in (*graph.input, *graph.output):
         each.type.tensor_type.shape.dim[0].dim_param = "batch"
-    for part in (*graph.node, *graph.initializer, *graph.input, *graph.output):
-        part.ClearField("metadata_props")  # names files of the machine that it was written on
+    for named in (*graph.node, *graph.initializer, *graph.input, *graph.output):
+        named.ClearField("metadata_props")  # names files of the machine that it was written on
     graph.ClearField("value_info")
     require_extra("to onnx", "export", "onnx").helper.set_model_props(model, metadata)
     return bytes(model.SerializeToString())
+
+
+def _onnx_model(part: HeadPart) -> Any:
+    """The graph of a part; an encoder that is an ONNX file is put before the head as it is."""
+    encoder = part.encoder.network if isinstance(part, PixelPart) else None
+    merges = isinstance(encoder, OnnxNetwork)
+    before = read_graph(encoder.content, OPSET) if isinstance(encoder, OnnxNetwork) else None
+    opset = max(OPSET, opset_of(before)) if merges else OPSET
+    example = HeadPart.example(HeadPart(part.model, part.network)) if merges else part.example()
+    options: dict[str, Any] = {"dynamo": True, "opset_version": opset, "verbose": False}
+    program = _program(part, example)
+    written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
+    head = written.model_proto  # a new one with each access
+    return put_before(before, part.images, head) if isinstance(part, PixelPart) and merges else head
 
 
 def _load_onnx(path: Path) -> Loaded:
@@ -153,26 +169,40 @@ FORMATS = {
 }
 
 
-def export_model(model: Model, path: Path, to: str) -> Exported:
-    """Write a model's packed network; if it does not compute what the model computes, nothing is left behind."""
+def export_model(model: Model, path: Path, to: str, without_encoder: bool = False) -> Exported:
+    """Write a model; if the file does not compute what the model computes, nothing is left behind.
+
+    Parameters
+    ----------
+    model : Model
+    path : Path
+        The file to write.
+    to : str
+        "onnx" or "torch".
+    without_encoder : bool
+        Write only the part that takes features, of a model with an encoder.
+
+    Returns
+    -------
+    Exported
+    """
     if to not in FORMATS:
         raise unknown("format", to, list(FORMATS), setting="to")
     form = FORMATS[to]
     for library in form.libraries:
         require_extra(f"to {to}", "export", library)
     normalization = model.fitted_normalization
-    facts = {"classes": model.classes, "input_shape": model.input_shape, "tasks": len(model.tasks)}
-    metadata = {name: json.dumps(value) for name, value in {**facts, "spacenet": __version__}.items()}
-    network = PackedNetwork(model.method.predictor, normalization, model.columns())
+    head = PackedNetwork(model.method.predictor, normalization, model.columns()).eval()
+    part = choose_part(model, head, to, without_encoder)
+    facts = {"classes": model.classes, "tasks": len(model.tasks), "spacenet": __version__, **part.facts}
+    metadata = {name: json.dumps(value) for name, value in facts.items()}
     try:
         with atomic_write(path) as beside, warnings.catch_warnings(action="ignore"), ExitStack() as stack:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.WARNING)  # exporters say much
-            samples = torch.zeros(2, *model.input_shape)  # with one, torch would assume that there is always one
-            program = torch.export.export(network.eval(), (samples,), dynamic_shapes=({0: Dim("batch")},))
-            content = form.content(program, metadata)
+            content = form.content(part, metadata)
             beside.write_bytes(content)
-            difference = _check(model, form, beside, metadata)
+            difference = _check(part, form, beside, metadata)
     except SpacenetError:
         raise
     except Exception as error:  # exporters and runtimes raise errors of many kinds
@@ -185,43 +215,23 @@ def export_model(model: Model, path: Path, to: str) -> Exported:
     return Exported(path, to, len(content), difference, layers, tuple(model.classes))
 
 
-def _check(model: Model, form: Format, path: Path, metadata: Metadata) -> float:
+def _check(part: HeadPart, form: Format, path: Path, metadata: Metadata) -> float:
     """The largest difference between the file's probabilities and the model's."""
     predict, read = form.load(path)
     if read != metadata:
         raise SpacenetError("the labels are missing in the written file; nothing was exported")
     worst = 0.0
-    for x in _inputs(model):
-        found, expected = predict(x), model.predict_proba(x)
+    for x in part.batches():
+        features = part.features(x)
+        found, expected = predict(x), part.model.predict_proba(features)
         if found.shape != expected.shape:
             raise SpacenetError(f"the written file returns the shape {found.shape} instead of {expected.shape}")
         difference = float(np.abs(found - expected).max())
-        allowed = max(MAX_DIFFERENCE, ROUNDING * float(model.scores(x).abs().max()))
+        allowed = max(MAX_DIFFERENCE, ROUNDING * float(part.model.scores(features).abs().max()))
         if difference > allowed:
-            allowed = max(allowed, _rounding_effect(model, x, expected))
+            allowed = max(allowed, part.rounding_effect(features, expected))
         if not difference <= allowed:  # also where it is NaN
             what = f"probabilities differ by up to {difference:.2g} (at most {allowed:.2g} is rounding)"
             raise SpacenetError(f"the written file computes something else: {what}; nothing was exported")
         worst = max(worst, difference)
     return worst
-
-
-def _rounding_effect(model: Model, x: Array, expected: Array) -> float:
-    """How far the model's own probabilities move when its inputs do, by about what rounding changes.
-
-    Features of a network that has seen few samples may hardly vary. Class statistics, which are in the scale of that
-    variance, then enlarge the last bits of features; other runtimes add these up in another order.
-    """
-    rng, step = np.random.default_rng(0), ROUNDING * model.fitted_normalization.std.numpy()
-    signs = (rng.choice((-1.0, 1.0), x.shape) for _ in range(SHIFTS))
-    return max(float(np.abs(model.predict_proba((x + step * s).astype(np.float32)) - expected).max()) for s in signs)
-
-
-def _inputs(model: Model) -> Iterator[Array]:
-    """Raw samples as in the training data, at each batch size of the check, and zeros."""
-    normalization, rng = model.fitted_normalization, np.random.default_rng(0)
-    for count in CHECKED_BATCHES:
-        each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *model.input_shape))
-        raw = normalization.invert(torch.from_numpy(each))
-        yield raw.astype(np.float32)
-        yield np.zeros_like(raw, dtype=np.float32)

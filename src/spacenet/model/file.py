@@ -3,7 +3,8 @@
 It holds a header as one JSON text, and arrays in about as many bytes as the connections need. Connections are sorted by
 owner, target and source. Each link has a table of rows (owner, target, count), and for each connection its source, in
 as few bytes as the number of sources needs, and its value. What a method keeps besides its connections, such as class
-statistics, is stored under extra/ as it is.
+statistics, is stored under extra/ as it is. The weights of
+an encoder may be there too, under encoder/.
 
 When a file is read everything is checked: it may be damaged or malicious.
 """
@@ -29,6 +30,7 @@ from spacenet.config.model import ModelConfig, PreprocessingConfig, Value
 from spacenet.config.settings import Settings, check_section, from_plain, to_plain
 from spacenet.data.checks import check_labels
 from spacenet.data.preprocessing import Array, Normalization
+from spacenet.encoders.weights import EncoderWeights, check_weights
 from spacenet.errors import ModelFileError, SettingsError, UnreadableModelError
 from spacenet.methods.base import NETWORK, PROGRESS
 from spacenet.model.model import Model, model_method
@@ -45,7 +47,7 @@ MAX_HEADER = 4 * 1024**2
 FORMAT = 3
 PROBE = 8
 """Inputs that a model must answer alike before and after it is written."""
-EXTRA = "extra/"
+EXTRA, ENCODER = "extra/", "encoder/"
 MEAN, STD = "normalization/mean", "normalization/std"
 MAX_PACKED = 2**24
 """Numbers that a packed network may have, however few connections there are; beyond that, `SPARSEST` times those."""
@@ -96,8 +98,10 @@ def _check_written(beside: Path, model: Model) -> None:
     """Raise `ModelFileError` unless the file is a model that answers like this one."""
     try:
         written, probe = from_bytes(_content(beside)), make_probe(model)
+        if written.encoder_weights is not None:
+            assert written.encoder is not None  # it is made of what was written, or that raises
         same = torch.equal(written.scores(probe), model.scores(probe)) and written.tasks == model.tasks
-    except ModelFileError as error:
+    except (ModelFileError, SettingsError) as error:
         raise ModelFileError(f"the model cannot be saved: {error}") from error
     if not same:
         raise ModelFileError("the model was not saved: what was written does not answer like it")
@@ -214,6 +218,7 @@ def encode(model: Model) -> tuple[str, Arrays]:
     for link in ledger.blueprint.links:
         arrays |= _columns(link, ledger)
     arrays |= {EXTRA + name: tensor.numpy() for name, tensor in model.method.extra_state().items()}
+    arrays |= {ENCODER + name: array for name, array in (model.encoder_weights or {}).items()}
     text = json.dumps(to_plain(header), sort_keys=True)
     return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}
 
@@ -247,13 +252,23 @@ def decode(text: str, arrays: Arrays) -> Model:
         normalization = _normalization(header, arrays, config.preprocessing)
         blueprint = build_net(config.net, header.input_shape)
         tasks = [tuple(task) for task in header.tasks]
+        encoder_weights = _take_encoder(arrays, config.preprocessing)
         ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
         _check_packed(ledger)
-        model = Model(config, header.input_shape, normalization, tasks, header.metrics)
+        model = Model(config, header.input_shape, normalization, tasks, header.metrics, encoder_weights=encoder_weights)
         _load_state(model, ledger, arrays)
         return model
     except ValueError as error:  # of our own checks, and for settings that cannot work
         raise ModelFileError(f"not a usable model file: {error}") from error
+
+
+def _take_encoder(arrays: Arrays, config: PreprocessingConfig) -> EncoderWeights | None:
+    """Remove the weights of the encoder from the arrays. They are used only when the encoder is."""
+    found = {name.removeprefix(ENCODER): arrays.pop(name) for name in list(arrays) if name.startswith(ENCODER)}
+    if found:
+        _expect(config.encoder is not None, "weights of an encoder, but none is named")
+        check_weights(found, config.encoder or "", config.encoder_checksum)
+    return found or None
 
 
 def _normalization(header: Header, arrays: Arrays, config: PreprocessingConfig) -> Normalization:

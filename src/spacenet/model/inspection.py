@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from spacenet.config.model import PreprocessingConfig
 from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.model import Label, Model
 from spacenet.model.selection import count_never_selected
 from spacenet.space.ledger import FREE, Ledger
+from spacenet.utils.text import format_bytes
 
 FLOAT_BYTES = 4
 FIGURES = ("acc", "bwt", "forgetting", "fwt")
@@ -64,7 +64,7 @@ class Inspection:
     hidden: tuple[int, ...]
     input_shape: tuple[int, ...]
     encoder: str | None
-    """Its name and the beginning of its weights' SHA-256."""
+    """Its name and version, the beginning of its weights' SHA-256, and whether they are in the file."""
     normalization: str
     training: dict[str, Any]
     method_settings: dict[str, Any]
@@ -99,7 +99,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         net=config.net.name,
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=model.input_shape,
-        encoder=_describe_encoder(config.preprocessing),
+        encoder=_describe_encoder(model),
         normalization=_describe(model.fitted_normalization),
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
@@ -122,10 +122,15 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
     )
 
 
-def _describe_encoder(preprocessing: PreprocessingConfig) -> str | None:
-    if not preprocessing.encoder:
+def _describe_encoder(model: Model) -> str | None:
+    known = model.config.preprocessing
+    if not known.encoder:
         return None
-    return f"{preprocessing.encoder}, SHA-256 {(preprocessing.encoder_checksum or 'unknown')[:12]}"
+    version = f" {known.encoder_version}" if known.encoder_version else ""
+    where = "not in the file"
+    if model.encoder_weights is not None:
+        where = f"in the file ({format_bytes(sum(array.nbytes for array in model.encoder_weights.values()))})"
+    return f"{known.encoder}{version}, SHA-256 {(known.encoder_checksum or 'unknown')[:12]}, weights {where}"
 
 
 def _describe(made: Normalization) -> str:

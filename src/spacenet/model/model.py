@@ -34,6 +34,7 @@ from spacenet.data.preprocessing import Array, Normalization, resolve_preprocess
 from spacenet.data.stream import Samples, Task
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.loading import load_encoder
+from spacenet.encoders.weights import EncoderWeights, pack_encoder, unpack_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
 from spacenet.methods.shared.sparse import SparseMethod
@@ -71,6 +72,8 @@ class Model:
     metrics: dict[str, Any] = field(default_factory=dict)  # what a run measured, if the model comes from one
     method: SparseMethod = None  # type: ignore[assignment]
     """What learns and predicts, on the CPU; a new one if none is given."""
+    encoder_weights: EncoderWeights | None = field(default=None, compare=False)
+    """The encoder's weights, if they are in the model's file."""
     origin: tuple[Path, str] | None = field(default=None, compare=False)
     """The file that it was loaded from or saved to, and that file's checksum."""
 
@@ -161,7 +164,21 @@ class Model:
     def encoder(self) -> Encoder | None:
         """What turns raw samples into the features that the model takes, if there is such a thing."""
         preprocessing = self.config.preprocessing
-        return load_encoder(preprocessing.encoder, preprocessing.encoder_checksum) if preprocessing.encoder else None
+        if not preprocessing.encoder:
+            return None
+        identity = preprocessing.encoder, preprocessing.encoder_checksum, preprocessing.encoder_version
+        if self.encoder_weights is not None:
+            return unpack_encoder(self.encoder_weights, *identity)
+        return load_encoder(*identity)
+
+    def include_encoder(self, include: bool = True) -> None:
+        """Keep the encoder's weights in the model's file, or leave them out."""
+        if not include:
+            self.encoder_weights = None
+        elif self.encoder is None:
+            raise SettingsError("the model has no encoder", setting="include_encoder")
+        elif self.encoder_weights is None:
+            self.encoder_weights = pack_encoder(self.encoder)
 
     def target(self, resize: bool = False) -> Target:
         """What files must be read as, for this model."""

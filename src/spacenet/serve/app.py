@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, TypeVar
 
@@ -19,11 +19,12 @@ from spacenet.serve.hosts import HostCheck
 from spacenet.serve.jobs import TrainingJob
 from spacenet.serve.messages import RequestError
 from spacenet.serve.pages import POLICY, render_page
-from spacenet.serve.reading import JSON, NPY, NPZ, read_inputs, read_task
+from spacenet.serve.reading import IMAGES, JSON, NPY, NPZ, read_inputs, read_task
 from spacenet.serve.store import Store
 
 ABOUT = "A spacenet model: predict the class of inputs and, where that is allowed, learn new classes."
 TOP = {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}}
+OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
 NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 MAX_TOP = 10**6
 Result = TypeVar("Result")
@@ -46,7 +47,7 @@ class Handlers:
 
     def _predict(self, body: bytes, kind: str, top: int) -> Response:
         served = self.store.current  # taken once: all of an answer comes from one model
-        inputs, top = read_inputs(body, kind, top, served.model.input_shape)
+        inputs, top = read_inputs(body, kind, top, served.target)
         return _respond(served.predict(inputs, top))
 
     async def learn(self, request: Request) -> Response:
@@ -58,8 +59,8 @@ class Handlers:
             return await self.in_thread(self._learn, learning, body, kind)
 
     def _learn(self, learning: TrainingJob, body: bytes, kind: str) -> Response:
-        model = self.store.current.model
-        x, y = model.check_task(*read_task(body, kind, model.input_shape, self.bodies.max_bytes))
+        served = self.store.current
+        x, y = served.check_task(*read_task(body, kind, served.target, self.bodies.max_bytes))
         return _respond(learning.start(x, y), 202)
 
     async def job(self) -> Response:
@@ -86,9 +87,12 @@ def create_app(
     app.add_middleware(HostCheck, hosts=frozenset(hosts))
     _add(app, "GET /health", handlers.health, messages.Health, "Health")
     _add(app, "GET /model", handlers.model, messages.Description, "Describe the model")
-    predict = _body(messages.PredictRequest, NPY, "One array of inputs, as numpy.save writes it.", [TOP])
+    files = dict.fromkeys(NPY, "One array of inputs, as numpy.save writes it." + OF_IMAGES)
+    files |= dict.fromkeys(IMAGES, "One image file of any size, for models with an encoder.")
+    predict = _body(messages.PredictRequest, files, [TOP])
     _add(app, "POST /predict", handlers.predict, messages.Predictions, "Predict the class of inputs", predict)
-    learn = _body(messages.LearnRequest, NPZ, "Arrays x and y, as numpy.savez writes them.")
+    task = dict.fromkeys(NPZ, "Arrays x and y, as numpy.savez writes them." + OF_IMAGES)
+    learn = _body(messages.LearnRequest, task)
     _add(app, "POST /learn 202", handlers.learn, messages.Job, "Learn a task", learn)
     _add(app, "GET /learn", handlers.job, messages.Job, "The state of the last training job")
     app.add_route("/docs", _show)
@@ -108,10 +112,11 @@ def _add(app: FastAPI, route: str, function: Any, form: type[BaseModel], summary
     app.add_api_route(path, function, methods=[verb], response_model=None, status_code=status, **about)
 
 
-def _body(form: type[BaseModel], binary: tuple[str, ...], words: str, parameters: Sequence[Any] = ()) -> dict[str, Any]:
-    """A request's body and parameters for the service's description."""
+def _body(form: type[BaseModel], binary: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """A request's body and parameters for the service's description; `binary` has a text for each content type."""
     content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
-    content |= {kind: {"schema": {"type": "string", "format": "binary", "description": words}} for kind in binary}
+    for kind, words in binary.items():
+        content[kind] = {"schema": {"type": "string", "format": "binary", "description": words}}
     return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
 
 

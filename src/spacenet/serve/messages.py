@@ -81,11 +81,22 @@ class Health(BaseModel):
     learning: Annotated[Job | None, Field(description="The task that is being learned now.")]
 
 
+class EncoderFacts(BaseModel):
+    """The frozen network that turns images into the features that the model takes."""
+
+    name: str
+    version: str | None
+    checksum: Annotated[str | None, Field(description="The SHA-256 of its weights.")]
+    problem: Annotated[str | None, Field(description="Why it cannot be used here; features are taken all the same.")]
+
+
 class Description(BaseModel):
     """What the model is."""
 
     method: str
     input_shape: list[int]
+    encoder: EncoderFacts | None
+    takes: Annotated[list[str], Field(description="The kinds of inputs that it answers.")]
     classes: list[Label]
     tasks: Annotated[list[list[Label]], Field(description="The labels of each task.")]
     space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]

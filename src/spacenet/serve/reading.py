@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Sequence
 from io import BytesIO
 from itertools import chain
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,11 +14,15 @@ from pydantic import ValidationError
 
 from spacenet.data import arrays
 from spacenet.data.checks import find_nonfinite, to_native
+from spacenet.data.features import image_format_of
+from spacenet.data.images import decode_image
+from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.model.model import Label
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
 
 JSON = ("application/json",)
+IMAGES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
 NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
 MAX_LABEL = 100  # characters of a label
@@ -26,24 +31,38 @@ MAX_LABELS_BYTES = 64 * 1024**2
 Form = TypeVar("Form", bound=Request)
 
 
-def read_inputs(body: bytes, kind: str, top: int, shape: tuple[int, ...]) -> tuple[Array, int]:
+DECODING = Lock()
+"""One image is decoded at a time: a small file may be a large image."""
+
+
+def read_inputs(body: bytes, kind: str, top: int, target: Target) -> tuple[Array, int]:
     """A request to /predict: inputs, and how many classes to return (the query's number unless the body has one)."""
     if kind in NPY:
-        return _concat(list(arrays.read_npy(BytesIO(body), "the body", shape))), top
-    request = _json(body, kind, PredictRequest, NPY)
-    return _nested(request.inputs, shape), request.top if "top" in request.model_fields_set else top
+        return _concat(list(arrays.read_npy(BytesIO(body), "the body", target.shape_in))), top
+    if kind in IMAGES:
+        return _image(body, target), top
+    request = _json(body, kind, PredictRequest, (*NPY, *IMAGES))
+    return _nested(request.inputs, target.shape), request.top if "top" in request.model_fields_set else top
 
 
-def read_task(body: bytes, kind: str, shape: tuple[int, ...], most: int) -> tuple[Array, Array]:
+def read_task(body: bytes, kind: str, target: Target, most: int) -> tuple[Array, Array]:
     """A request to /learn: inputs and labels."""
     if kind in NPZ:
-        inputs, given = _npz(body, shape, most)
+        inputs, given = _npz(body, target, most)
     else:
         request = _json(body, kind, LearnRequest, NPZ)
-        inputs, given = _nested(request.inputs, shape), request.labels
+        inputs, given = _nested(request.inputs, target.shape), request.labels
     if len(given) != len(inputs):
         raise RequestError(f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
     return inputs, _labels(given)
+
+
+def _image(body: bytes, target: Target) -> Array:
+    """One image file, prepared for the encoder."""
+    if target.encoder is None:
+        raise RequestError("the service has no encoder for image files; GET /model says what it takes", 415)
+    with DECODING:
+        return decode_image(body, image_format_of(target.encoder), "the image")[None]
 
 
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
@@ -115,7 +134,7 @@ def _usable(label: Label) -> bool:
     return abs(label) < 2**63  # neither NaN nor infinite
 
 
-def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[Any]]:
+def _npz(body: bytes, target: Target, most: int) -> tuple[Array, list[Any]]:
     """The inputs x and the labels y of an archive that is not too large when unpacked."""
     with arrays.report_damage("the body", arrays.how_to_save("xy")), zipfile.ZipFile(BytesIO(body)) as archive:
         members = {info.filename: info for info in archive.infolist()}
@@ -127,7 +146,7 @@ def _npz(body: bytes, shape: tuple[int, ...], most: int) -> tuple[Array, list[An
         if not {x.compress_type, y.compress_type} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
             raise RequestError(f"the body uses an unusual compression: {arrays.how_to_save('xy')}")
         with archive.open(x) as stream:
-            inputs = _concat(list(arrays.read_npy(stream, "x", shape)))
+            inputs = _concat(list(arrays.read_npy(stream, "x", target.shape_in)))
         return inputs, _given_labels(archive.read(y))
 
 
