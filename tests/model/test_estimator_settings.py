@@ -61,6 +61,7 @@ FIXED: dict[str, Any] = {
     "balance": "logits",
     "rotations": "first",
     "random_features": 20,
+    "pooled_covariance": True,
 }
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
 """What only images or other hardware show, or what changes no result."""

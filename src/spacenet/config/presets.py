@@ -21,6 +21,8 @@ Layer = Mapping[str, Any]
 SIZES = {"selected", "reserved", "connections", "first_selected", "first_reserved", "first_connections"}
 SMALLEST_IMAGE = 8
 """Pixels of height and width that a convolutional network is worth while for."""
+POOLED = ("gaussian", "spacenet-density")
+"""Methods that pool the covariance of classes on features of an encoder."""
 CONVOLUTIONAL = re.compile("small-cnn|resnet-|wrn-")
 """Names of this package's networks for images, whose presets have other learning rates and no phantom classes."""
 ANY, MNIST, FASHION_MNIST = "any", "split-mnist", "split-fashion-mnist"
@@ -278,7 +280,16 @@ def resolve_automatic(config: ModelConfig, input_shape: tuple[int, ...]) -> Mode
     if vars(settings).get("phantom_classes", 0) is None:
         phantoms: dict[str, Any] = {"phantom_classes": 0 if convolves else 8}
         settings = replace(settings, **phantoms)
+    if vars(settings).get("pooled_covariance", False) is None and config.method in POOLED:
+        pooled: dict[str, Any] = {"pooled_covariance": _suits_pooling(config)}
+        settings = replace(settings, **pooled)
     return replace(config, net=net, training=training, method_settings=settings)
+
+
+def _suits_pooling(config: ModelConfig) -> bool:
+    settings = vars(config.method_settings)
+    one = (settings["components"] or 1) == 1
+    return bool(config.preprocessing.encoder) and one and not settings.get("random_features")
 
 
 def choose_net(input_shape: tuple[int, ...]) -> str:

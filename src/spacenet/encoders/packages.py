@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,18 +22,28 @@ LITE0_WEIGHTS = {
     )
 }
 """The SHA-256 of the package's file of weights, and the hash of the tensors in it."""
+LITE0_BLOCKS, LITE0_FEATURES = (10, 14), 1280 + 112 + 192
+"""Blocks whose feature maps count beside the last ones: the last of those with a sixteenth of the image's side, and the
+last but one of those with a thirty-second; and how many maps there are in all."""
 HEADS = ("fc", "classifier", "heads", "head")
 """What torchvision calls the layers behind the features."""
 Tensors = Mapping[str, Tensor]
 
 
 class Lite0(FrozenNetwork):
-    """EfficientNet-Lite0 without its classifier."""
+    """EfficientNet-Lite0 without its classifier: the means of its last feature maps and of those of two earlier blocks,
+    which are less special to the classes that it was trained on."""
 
     def compute(self, x: Tensor) -> Tensor:
         network: Any = self.inner
-        x = x.contiguous(memory_format=torch.channels_last)
-        return cast(Tensor, network._avg_pooling(network.extract_features(x)).flatten(1))
+        x = network._swish(network._bn0(network._conv_stem(x.contiguous(memory_format=torch.channels_last))))
+        means = []
+        for number, block in enumerate(network._blocks):
+            x = block(x)
+            if number in LITE0_BLOCKS:
+                means.append(x.mean((2, 3)))
+        x = network._swish(network._bn1(network._conv_head(x)))
+        return torch.cat([x.mean((2, 3)), *means], 1)
 
 
 def load_lite0(tensors: Tensors | None = None) -> Encoder:
@@ -51,7 +61,7 @@ def load_lite0(tensors: Tensors | None = None) -> Encoder:
         held = hash_module(network)
         checksum, known = next((file for file, each in LITE0_WEIGHTS.items() if each == held), held), ""
     network.to(memory_format=torch.channels_last)
-    return Encoder(LITE0, known, checksum, 1280, Lite0(freeze(network)), LITE0_INPUT)
+    return Encoder(LITE0, known, checksum, LITE0_FEATURES, Lite0(freeze(network)), LITE0_INPUT)
 
 
 def load_timm(name: str, tensors: Tensors | None = None) -> Encoder:

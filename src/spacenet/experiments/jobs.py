@@ -38,7 +38,8 @@ from spacenet.training.hardware import Hardware, find_hardware
 log = logging.getLogger("spacenet")
 IGNORED = ("stream.data_dir", "net.graph")
 """Settings that say where data is, not what it is; and the graph of a module, which is found when the run begins."""
-RESOLVED = ("method.expected_tasks", "training.learning_rate", "method.phantom_classes")
+OPEN = ("expected_tasks", "phantom_classes", "pooled_covariance")
+RESOLVED = ("training.learning_rate", *(f"method.{name}" for name in OPEN))
 """What a run fills in where it is not given."""
 MOST_SHOWN = 3
 """Settings that a message names."""

@@ -29,7 +29,7 @@ from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
 
-SHARPNESS, TABLE_SHARPNESS = 0.15, 0.5
+SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
 
@@ -43,7 +43,7 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     its first task; auto is features for convolutional networks, edges for other images, otherwise inputs."""
     sharpness: Annotated[float, Gt(0), Le(1e6)] | None = None
     """Factor of the log-densities, because features are less independent than the Gaussians assume. Default: 0.5 for
-    tables of up to 300 columns, otherwise 0.15."""
+    tables of up to 300 columns, 0.12 with a pooled covariance, otherwise 0.15."""
     network_weight: Annotated[float, Ge(0), Le(MAX_WEIGHT)] | None = None
     """Factor of the network's scores, which are added to the densities within a task. Default: 0.25; where statistics
     are computed on the columns of a table, it is chosen for each task on a fifth of its samples, which its network does
@@ -56,6 +56,9 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
 
     def validate(self) -> None:
         super().validate()
+        if self.pooled_covariance and self.random_features:
+            message = "goes with the scale of the first task; set pooled_covariance to False"
+            raise SettingsError(message, setting="random_features")
         if self.balance != "none":
             message = "class densities, not scores, decide between tasks in spacenet-density; it must be none"
             raise SettingsError(message, setting="balance")
@@ -96,6 +99,7 @@ class SpaceNetDensity(AdaptiveMethod):
         self.densities = self.settings.suit(self.densities, shape, kind)
         if self.settings.sharpness is None:
             self.sharpness = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
+            self.sharpness = POOLED_SHARPNESS if self.settings.pooled_covariance else self.sharpness
         self.is_table = class_statistics.is_table(shape, kind)
         self.chooses_weight = self.settings.network_weight is None and self.is_table and not self.readout.size
         self.readout.grid = cell_grid(shape) if kind == "edges" else None
@@ -139,7 +143,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _choose_weight(self, task: Task, x: Tensor, h: Tensor, y: Tensor, held: Tensor) -> float:
         """The network's weight in a task that it has just learned, given samples, their representation and classes."""
-        densities = replace(self.densities, classes=None)
+        densities = self.densities.without_classes()
         self._add_classes(densities, task, h[~held], y[~held])
         fit = scores(densities.compute_params(), h[held]) * self.sharpness
         own = slice(task.classes.start, task.classes.stop)

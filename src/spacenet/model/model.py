@@ -259,7 +259,16 @@ class Model:
 
 
 FIXED_SETTINGS = (
-    *("representation", "components", "directions", "balance", "replay", "replay_components", "replay_directions"),
+    *(
+        "representation",
+        "components",
+        "directions",
+        "pooled_covariance",
+        "balance",
+        "replay",
+        "replay_components",
+        "replay_directions",
+    ),
     *(
         "first_epochs",
         "first_selected",

@@ -4,6 +4,7 @@ large matrix product; and their combination with the network's scores. The stati
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
@@ -28,6 +29,16 @@ MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
+
+
+class FeatureScaling(Protocol):
+    """How features are brought to the scale that statistics are in."""
+
+    @property
+    def mean(self) -> Tensor: ...
+    def scale(self, h: Tensor) -> Tensor: ...
+    def unscale(self, z: Tensor) -> Tensor: ...
+    def fold_into(self, weight: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
@@ -116,7 +127,7 @@ class Densities:
     directions: int
     shrinkage: float
     whiten: bool = field(kw_only=True)
-    scaling: Scaling | None = None
+    scaling: FeatureScaling | None = None
     classes: ClassStatistics | None = None
     """The statistics of all classes, stacked."""
     dtype: torch.dtype = torch.float32
@@ -149,6 +160,10 @@ class Densities:
         as_it_is = Scaling(torch.zeros(z.shape[1]), torch.ones(()))
         return scores(replace(self, scaling=as_it_is, classes=classes).compute_params(), z)
 
+    def without_classes(self) -> "Densities":
+        """The same scale and no classes."""
+        return replace(self, classes=None)
+
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""
         classes = None if self.classes is None else self.classes.truncate(directions)
@@ -178,13 +193,13 @@ class Densities:
         bias = torch.cat([constant[..., None], -seen], -1) - weight @ scaling.mean.double()
         return {"weight": weight.flatten(0, 2).to(self.dtype), "bias": bias.to(self.dtype)}
 
-    def _fitted(self) -> tuple[Scaling, ClassStatistics]:
+    def _fitted(self) -> tuple[FeatureScaling, ClassStatistics]:
         assert self.scaling is not None, "there are no classes yet"
         assert self.classes is not None
         return self.scaling, self.classes
 
     def tensors(self) -> dict[str, Tensor]:
-        if self.scaling is None or self.classes is None:
+        if not isinstance(self.scaling, Scaling) or self.classes is None:
             return {}
         return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.density.densities import Scaling
+from spacenet.methods.density.densities import FeatureScaling
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_shapes, lower_triangle, symmetric_matrix, triangle_size
 
@@ -42,7 +42,7 @@ class Readout:
     sums: Tensor | None = None
     """The sum of r over the samples of each class, (size, classes)."""
 
-    def add(self, h: Tensor, y: Tensor, classes: range, scaling: Scaling) -> None:
+    def add(self, h: Tensor, y: Tensor, classes: range, scaling: FeatureScaling) -> None:
         """Add a task's classes, given features (n, d) and labels y of its samples."""
         params = self._projection(h.shape[1], scaling)
         gram = self._gram() if self.correlations is not None else torch.zeros(self.size, self.size, dtype=torch.double)
@@ -54,11 +54,11 @@ class Readout:
         self.correlations = lower_triangle(gram).float()
         self.sums = sums.float() if self.sums is None else torch.cat([self.sums, sums.float()], 1)
 
-    def compute_params(self, scaling: Scaling) -> dict[str, Tensor]:
+    def compute_params(self, scaling: FeatureScaling) -> dict[str, Tensor]:
         """What `readout_scores` computes with."""
         return self._projection(len(scaling.mean), scaling) | {"classifier": self._solve()}
 
-    def _projection(self, dimensions: int, scaling: Scaling) -> dict[str, Tensor]:
+    def _projection(self, dimensions: int, scaling: FeatureScaling) -> dict[str, Tensor]:
         weight = scaling.fold_into(draw_projection(self.size, dimensions, self.grid, self.seed))
         return {"weight": weight.float(), "bias": -(weight @ scaling.mean.double()).float()}
 

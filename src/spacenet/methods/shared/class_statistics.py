@@ -16,6 +16,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Stream, Task, Uniform, map_batches
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
+from spacenet.methods.density.pooled import PooledDensities
 from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.space.pack import Pack
 
@@ -25,6 +26,9 @@ SEED = "summaries"
 COMPONENTS = 2
 SHRINKAGE, TABLE_SHRINKAGE, MAX_COLUMNS = 0.7, 0.1, 300
 """The default, that of tables, and how many columns these may have: `python -m benchmarks.own_data` shows why."""
+DIRECTIONS = 19
+POOLED_SHRINKAGE, POOLED_DIRECTIONS = 0.9, 10
+"""The defaults with a pooled covariance, chosen on held-out images of CIFAR-100."""
 MAX_BYTES = 1024**3
 """Of a task's samples that statistics are computed of."""
 LAYERS, GRID = 2, 2
@@ -36,22 +40,37 @@ class ClassStatisticsSettings(MethodSettings):
     """What is kept of each class."""
 
     components: Annotated[int, Ge(1), Le(1000), Uniform(1, 4, integer=True)] | None = None
-    """Gaussians per class. Default: 2; where statistics are computed on the columns of a table 1 or 2, whichever gives
-    held-out samples of the class the larger likelihood, or 1 for all classes of a task if that tells them apart better.
-    """
-    directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] = 19
-    """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale."""
+    """Gaussians per class. Default: 2; 1 with a pooled covariance; where statistics are computed on the columns of a
+    table 1 or 2, whichever gives held-out samples of the class the larger likelihood, or 1 for all classes of a task if
+    that tells them apart better."""
+    directions: Annotated[int, Ge(1), Le(10_000), Uniform(4, 40, integer=True)] | None = None
+    """Directions per Gaussian in which its variance is kept; in all others it is that of the first task's scale, or the
+    pooled one. Default: 19, with a pooled covariance 10."""
     shrinkage: Annotated[float, Gt(0), Le(1), Uniform(0.02, 0.95)] | None = None
     """How far each covariance is shrunk towards the identity: near 0 not at all, 1 completely. Default: 0.1 where
-    statistics are computed on the columns of a table, up to 300, otherwise 0.7."""
+    statistics are computed on the columns of a table, up to 300, 0.9 with a pooled covariance, otherwise 0.7."""
+    pooled_covariance: bool | None = None
+    """Estimate the covariance that all classes have in common from all tasks, as linear discriminant analysis does, and
+    what is special to a class relative to it. Results then hardly depend on how classes are cut into tasks. Default:
+    for features of an encoder; otherwise the first task sets the scale."""
+
+    def validate(self) -> None:
+        super().validate()
+        if self.pooled_covariance and (self.components or 1) > 1:
+            raise SettingsError("a class has one Gaussian where the covariance is pooled", setting="components")
 
     def build_densities(self, *, whiten: bool) -> Densities:
         """Class densities with these settings, still empty."""
+        if self.pooled_covariance:
+            shrinkage = self.shrinkage or POOLED_SHRINKAGE
+            return PooledDensities(1, self.directions or POOLED_DIRECTIONS, shrinkage, whiten=True)
         components, shrinkage = self.components or COMPONENTS, self.shrinkage or SHRINKAGE
-        return Densities(components, self.directions, shrinkage, whiten=whiten)
+        return Densities(components, self.directions or DIRECTIONS, shrinkage, whiten=whiten)
 
     def suit(self, densities: Densities, shape: tuple[int, ...], kind: Representation) -> Densities:
         """The densities as they suit this representation of samples of this shape."""
+        if self.pooled_covariance:
+            return densities
         narrow, choose = is_narrow(shape, kind), self.components is None and is_table(shape, kind)
         shrinkage = self.shrinkage or (TABLE_SHRINKAGE if narrow else SHRINKAGE)
         dtype = torch.float64 if narrow else torch.float32
