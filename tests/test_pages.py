@@ -62,6 +62,14 @@ def test_the_page_on_data_runs_as_written(tmp_path: Path) -> None:
     assert re.search(r"Stream\('\w+': 3 tasks, 10 classes, 1,257 training and 540 test samples of shape 8×8\)", out)
 
 
+@pytest.mark.usefixtures("_undrawn")
+def test_the_tutorial_on_photos_runs_as_written(tmp_path: Path) -> None:
+    out = run_page("docs/tutorial-photos.md", tmp_path, quick=True)
+    assert "test/plum/0.jpg: plum\ntest/orange/0.jpg: orange\n" in out
+    assert float(re.findall(r"accuracy +(\d+\.\d+) % +of 20 samples", out)[0]) >= 90
+    assert (tmp_path / "fruit.onnx").stat().st_size > 10 * 1024**2  # the encoder is in it
+
+
 def test_the_page_on_reports_runs_as_written(tmp_path: Path) -> None:
     out = run_page("docs/reports.md", tmp_path, quick=True)
     assert out.count("\\toprule") >= 3

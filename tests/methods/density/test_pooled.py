@@ -12,7 +12,7 @@ from torch.distributions import MultivariateNormal
 from spacenet.errors import RunError
 from spacenet.methods.density import pooled
 from spacenet.methods.density.densities import scores
-from spacenet.methods.density.pooled import LEAST_RIDGE, PooledDensities, Whitening
+from spacenet.methods.density.pooled import LEAST_RIDGE, MOST_RIDGE, PooledDensities, Whitening
 from tests.methods.density.support import rng, some
 
 SHRINKAGE, WIDTH = 0.8, 6
@@ -82,6 +82,27 @@ def test_few_samples_lean_on_the_ridge() -> None:
     spread = few.root.diagonal()
     assert float(spread.max() / spread.min()) < 3
     torch.testing.assert_close(many, math.sqrt(1 + LEAST_RIDGE) * torch.eye(WIDTH))
+
+
+def test_the_ridge_is_bounded() -> None:
+    one = Whitening.fit(torch.eye(WIDTH), 1, torch.zeros(WIDTH)).root
+    torch.testing.assert_close(one, math.sqrt(1 + MOST_RIDGE) * torch.eye(WIDTH))
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    """A model learns on one thread and is loaded on more."""
+    h, y = some(300, 400, seed=5), torch.arange(300) % 3
+    found, before = [], torch.get_num_threads()
+    for threads in (1, 4):
+        torch.set_num_threads(threads)
+        known = PooledDensities(1, 8, SHRINKAGE, whiten=True)
+        known.add(h, y, range(3), rng())
+        again = PooledDensities(1, 8, SHRINKAGE, whiten=True)
+        again.load(known.tensors())
+        found += [known.compute_params(), again.compute_params()]
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    assert all(torch.equal(params[name], each) for params in found for name, each in found[0].items())
 
 
 def test_one_sample_of_each_class_is_enough() -> None:

@@ -29,10 +29,11 @@ from spacenet.utils.tensors import (
     symmetric_matrix,
     triangle_size,
 )
+from spacenet.utils.threads import one_thread
 
-LEAST_RIDGE, RIDGE = 0.03, 2.0
+LEAST_RIDGE, RIDGE, MOST_RIDGE = 0.03, 2.0, 4.0
 """Fraction of the mean variance that is added to the common covariance in every direction: `RIDGE` times the number of
-features for each sample, at least the first. Chosen on held-out images of CIFAR-100, 5 to 450 of each class."""
+features for each sample, within these bounds. Chosen on held-out images of CIFAR-100, 1 to 450 of each class."""
 MAX_DIMENSIONS = 20_000
 """Features whose covariance is computed; it has 1.6 GB for this many."""
 BATCH = 4096
@@ -50,7 +51,7 @@ class Whitening:
     def fit(cls, covariance: Tensor, samples: float, mean: Tensor) -> Self:
         """From a covariance, how many samples it was estimated from, and the mean of the classes."""
         dimensions, matrix = len(mean), covariance.double()
-        ridge = max(LEAST_RIDGE, RIDGE * dimensions / samples)
+        ridge = min(MOST_RIDGE, max(LEAST_RIDGE, RIDGE * dimensions / samples))
         variance = float(matrix.diagonal().mean()) or 1.0  # a single sample does not vary
         return cls(mean, torch.linalg.cholesky(matrix + ridge * variance * torch.eye(dimensions).double()).float())
 
@@ -87,6 +88,10 @@ class PooledDensities(Densities):
     """(classes, directions, d), in 16 bits: they are most of what is kept, and need few digits."""
 
     def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
+        with one_thread():  # a loaded model must have the same bits
+            self._add_classes(h, y, classes, rng)
+
+    def _add_classes(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
         self._add_covariance(h, y, classes)
         own = [h[y == number] for number in classes]
         new = torch.stack([each.mean(0) for each in own])
@@ -153,7 +158,12 @@ class PooledDensities(Densities):
             self.covariance = symmetric_matrix(tensors["pooled/covariance"])
             self.samples = float(tensors["pooled/samples"])
             self.means, self.factors = tensors["classes/mean"], tensors["classes/factor"]
-            self._derive()
+            with one_thread():
+                self._derive()
+
+    def compute_params(self) -> dict[str, Tensor]:
+        with one_thread():
+            return super().compute_params()
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
         check_sections(tensors, "pooled", "classes")
