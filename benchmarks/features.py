@@ -98,7 +98,7 @@ def _few(stream: Stream, count: int, seed: int) -> Stream:
     rows = [rng.permutation(np.flatnonzero(dataset.y_train == label))[:count] for label in np.unique(dataset.y_train)]
     chosen = np.sort(np.concatenate(rows))
     data = dataset.x_train[chosen], dataset.y_train[chosen], dataset.x_test, dataset.y_test
-    return Stream.from_arrays(*data, classes_per_task=len(stream[0].labels), name=stream.name)
+    return Stream.from_arrays(*data, classes_per_task=len(stream[0].labels), name="few-images")
 
 
 def _learn(options: Options, what: str, streams: list[Stream], title: str) -> dict[str, Any]:

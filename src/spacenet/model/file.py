@@ -3,8 +3,7 @@
 It holds a header as one JSON text, and arrays in about as many bytes as the connections need. Connections are sorted by
 owner, target and source. Each link has a table of rows (owner, target, count), and for each connection its source, in
 as few bytes as the number of sources needs, and its value. What a method keeps besides its connections, such as class
-statistics, is stored under extra/ as it is. The weights of
-an encoder may be there too, under encoder/.
+statistics, is stored under extra/ as it is. The weights of an encoder may be there too, under encoder/.
 
 When a file is read everything is checked: it may be damaged or malicious.
 """

@@ -259,26 +259,10 @@ class Model:
 
 
 FIXED_SETTINGS = (
-    *(
-        "representation",
-        "components",
-        "directions",
-        "pooled_covariance",
-        "balance",
-        "replay",
-        "replay_components",
-        "replay_directions",
-    ),
-    *(
-        "first_epochs",
-        "first_selected",
-        "first_reserved",
-        "first_connections",
-        "rotations",
-        "statistics_weight",
-        "mirror",
-        "random_features",
-    ),
+    *("representation", "components", "directions", "pooled_covariance"),
+    *("balance", "replay", "replay_components", "replay_directions"),
+    *("first_epochs", "first_selected", "first_reserved", "first_connections"),
+    *("rotations", "statistics_weight", "mirror", "random_features"),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""
 
