@@ -23,7 +23,7 @@ from benchmarks.results import hardware
 from spacenet.data.stream import Stream
 from spacenet.encoders.packages import LITE0
 from spacenet.report.tables import Table
-from spacenet.utils.text import MeanStd, format_bytes, format_mean_std
+from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, plural
 
 CUTS = (20, 10, 5, 1)
 ORDER = 1993
@@ -84,7 +84,7 @@ def _rows(options: Options) -> Iterator[dict[str, Any]]:
     for count in options.few:
         for title in ("ncm", "slda", DEFAULT):
             drawn = [_few(stream, count, seed) for seed in range(options.seeds)]
-            yield _learn(options, f"{title}, {count} images of each class", drawn, title)
+            yield _learn(options, f"{title}, {plural(count, 'image')} of each class", drawn, title)
 
 
 def _stream(options: Options, each: int, order: int | None = None) -> Stream:
