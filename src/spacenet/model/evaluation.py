@@ -15,7 +15,8 @@ from spacenet.data.checks import check_labels
 from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label, distinct
+from spacenet.model.model import Model
 from spacenet.model.predictions import warn_of_scale
 from spacenet.model.scores import (
     Calibration,
@@ -119,7 +120,7 @@ class _Tally:
         self.model, self.classes = model, model.classes
         count = len(self.classes)
         self.confusion = np.zeros((count, count), np.int64)
-        self.own = [self._places(task) for task in model.tasks]
+        self.own = [self._places(distinct(task)) for task in model.tasks]
         """For each task the positions of its classes."""
         self.right_in_task = np.zeros(len(model.tasks), np.int64)
         self.calibration, self.mistakes = Calibration.of(np.zeros(0), np.zeros(0, bool)), Mistakes()
