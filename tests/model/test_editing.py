@@ -1,5 +1,7 @@
 """Renaming, merging and undoing, in memory."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ X, Y = blobs([0, 1, 2, 3])
 def test_rename_changes_a_name_and_nothing_else() -> None:
     edited, same = model(), model()
     edited.metrics = {"acc": 50.0, "tasks": [{"labels": ["0", "1"]}]}
-    edited.rename(np.int64(1), "one")
+    edited.rename(np.array([1])[0], "one")
     assert edited.tasks == [(0, "one"), (2, 3)]
     assert edited.metrics == {"acc": 50.0}
     np.testing.assert_array_equal(edited.predict_proba(X), same.predict_proba(X))
@@ -59,11 +61,12 @@ def test_undo_of_each_change_gives_the_same_bytes() -> None:
     edited = model()
     edited.metrics = {"acc": 50.0}
     before, answers = to_bytes(edited), edited.predict_proba(X)
-    for change in (
+    changes: list[Callable[[], None]] = [
         lambda: edited.learn(*blobs([4, 5])),
         lambda: edited.rename(1, "one"),
         lambda: edited.merge([0, 3], into=3),
-    ):
+    ]
+    for change in changes:
         change()
         assert to_bytes(edited) != before
         edited.undo()

@@ -66,6 +66,7 @@ def test_texts_are_read_as_labels() -> None:
     assert find_class(3, [3]) == 3
     with pytest.raises(SettingsError, match="unknown class '7'"):
         read_class("7", [1, 2])
-    found = [read_new_label(text, like) for text, like in [("7", 1), ("x", 1), ("7", "a"), ("2", 0.5), ("True", False)]]
+    pairs: list[tuple[str, Label]] = [("7", 1), ("x", 1), ("7", "a"), ("2", 0.5), ("True", False)]
+    found = [read_new_label(text, like) for text, like in pairs]
     assert found == [7, "x", "7", 2.0, True]
     assert [type(each) for each in found] == [int, str, str, float, bool]

@@ -52,6 +52,7 @@ WIDTH = 110  # characters of a line in the docstring
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
     model_: Model
+    _params_before: dict[str, Any]
 
     def __init__(self, **params: Any) -> None:
         given = inspect.signature(type(self)).bind(**params)
@@ -81,7 +82,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         x, labels = self._check_task(X, y, anew=anew)
         check_classification_targets(labels)
         model = self.new_model(x) if anew else self.model_
-        config, params = None if anew else self._changed_config(), getattr(self, "_learned_params", None)
+        config, params = None if anew else self._changed_config(), getattr(self, "_learned_params", {})
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
         model.learn(x, labels, config=config, on_epoch=show)
         self.model_ = model
