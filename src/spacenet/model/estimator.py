@@ -195,6 +195,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """Make one class of several: its probability is the sum of theirs. `into` may be one of them or a new label."""
         return self._edit(lambda model: model.merge(labels, into))
 
+    def forget(self, label: Any, *, keep_undo: bool = False) -> Self:
+        """Remove a class and what is kept of it alone; other classes keep their numbers (see `Model.forget`). This
+        cannot be undone unless `keep_undo` says so."""
+        return self._edit(lambda model: model.forget(label, keep_undo=keep_undo))
+
     def undo(self) -> Self:
         """Undo the last task or edit in this process; there is one step. A task's changed parameters stay changed."""
         check_is_fitted(self, "model_")

@@ -144,6 +144,8 @@ class _Tally:
         np.add.at(self.confusion, (truth, predicted), 1)
         self.calibration = Calibration.merge([self.calibration, Calibration.of(confidence, predicted == truth)])
         for task, own in enumerate(self.own):
+            if not len(own):  # its classes were removed
+                continue
             rows = np.flatnonzero(np.isin(truth, own))
             self.right_in_task[task] += int((own[probabilities[np.ix_(rows, own)].argmax(1)] == truth[rows]).sum())
         rows = confident_mistakes(confidence, predicted, truth)

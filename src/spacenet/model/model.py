@@ -38,8 +38,9 @@ from spacenet.encoders.loading import load_encoder
 from spacenet.encoders.weights import EncoderWeights, pack_encoder, unpack_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
+from spacenet.methods.shared.removal import remove_classes
 from spacenet.methods.shared.sparse import SparseMethod
-from spacenet.model.labels import Label, distinct, merge, rename
+from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
@@ -282,6 +283,27 @@ class Model:
         """
         self._change(tasks=merge(self.tasks, labels, into), metrics={})
 
+    def forget(self, label: Label, *, keep_undo: bool = False) -> None:
+        """Remove a class: its outputs with all connections into them, and what else is kept of it alone.
+
+        The units of a task that has no other classes become free again unless other tasks read them. Numbers that
+        belong to other classes keep their bits, and so do their scores, except that class statistics (spacenet-density)
+        share the probability of a task anew among its classes, and that a readout or a pooled covariance round anew.
+
+        What was computed from all classes of a task together stays: hidden connections while other classes of the task
+        need them, the scale of features, a pooled covariance, correlations of random features, and bounds of inputs.
+        The version with the class is not kept for `undo` unless `keep_undo` says so.
+        """
+        wanted = find_class(label, self.classes)
+        outputs = torch.tensor([number for number, each in enumerate(self.outputs) if same(each, wanted)])
+        if len(self.classes) == 1:
+            raise SettingsError(f"{wanted!r} is the only class of this model, and a model needs one.")
+        method = self.build(CPU, self.method)  # a copy; samples of old tasks, if a method keeps them, are not in it
+        remove_classes(method, outputs)
+        tasks = [tuple(each for each in task if not same(each, wanted)) for task in self.tasks]
+        self._change(method=method, tasks=tasks, metrics={})
+        self._before = self._before if keep_undo else None
+
     def undo(self) -> None:
         """Undo the last change in this process: a task learned or a class edited. There is one step.
 
@@ -296,7 +318,7 @@ class Model:
 
     def space_left(self) -> int:
         """How many more tasks like the last one the free space holds, at most 100."""
-        return self.method.space_left(len(self.tasks[-1]) if self.tasks else 2)
+        return self.method.space_left(next((len(task) for task in reversed(self.tasks) if task), 2))
 
 
 FIXED_SETTINGS = (
