@@ -69,6 +69,24 @@ def test_undo_of_an_edit_and_of_a_task(file: Path, tmp_path: Path, capsys: pytes
     assert "nothing to undo: there is no version before" in capsys.readouterr().err
 
 
+def test_a_removed_class_is_in_no_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert edit(file, "rename", "cat", "secret") == 0
+    assert b"secret" in file.read_bytes()
+    before = file.read_bytes()
+    capsys.readouterr()
+    assert edit(file, "forget", "secret", "1", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["change"], found["classes"], found["undo"]) == ("Classes secret, 1 removed", [0, "dog"], None)
+    assert found["connections"] < found["connections_before"]
+    assert [each for each in file.parent.iterdir() if b"secret" in each.read_bytes()] == []
+    assert edit(file, "undo") == 2
+    file.write_bytes(before)
+    assert edit(file, "forget", "secret", "--keep-undo") == 0
+    assert "version before" in capsys.readouterr().out
+    assert edit(file, "undo") == 0
+    assert file.read_bytes() == before
+
+
 def test_a_task_learned_into_another_file_keeps_no_version(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     assert main(["learn", str(file), str(npz(tmp_path)), "--quiet", "--out", str(other)]) == 0
@@ -86,6 +104,10 @@ def test_a_task_learned_into_another_file_keeps_no_version(file: Path, tmp_path:
         (["merge", "cat", "--into", "lion"], "two classes are needed"),
         (["merge", "cat", "dgo", "--into", "pet"], "did you mean 'dog'?"),
         (["rename", "cat", "lion", "--into", "x"], "--into: goes with merge, not with rename"),
+        (["forget"], "forget takes other labels than these (0 given): spacenet edit MODEL forget LABEL"),
+        (["forget", "dgo"], "unknown class 'dgo', did you mean 'dog'?"),
+        (["forget", "0", "1", "cat", "dog"], "is the only class of this model"),
+        (["undo", "--keep-undo"], "--keep-undo: goes with forget, not with undo"),
         (["undo", "cat"], "spacenet edit MODEL undo"),
         (["renam", "cat", "lion"], "did you mean 'rename'?"),
         (["undo"], "nothing to undo"),

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,14 +23,14 @@ from spacenet.model.inspection import inspect_model
 from spacenet.model.model import Model
 from spacenet.space.pack import pack, packed_units
 from tests.model.forging import forged, say
-from tests.model.support import DENSITY_CASES, SHAPE, blobs, density_model, model, model_config
+from tests.model.support import SHAPE, blobs, density_model, model, model_config
 
 TASKS: list[list[int]] = [[0, 1, 2], [3, 4], [5, 6]]
 MAPS = NetConfig("small-cnn", (8, 8, 10))
 IMAGES = (1, 8, 8)
 
 
-def learned(method: str, net: NetConfig | None = None, shape: tuple[int, ...] = SHAPE, **more: object) -> Model:
+def learned(method: str, net: NetConfig | None = None, shape: tuple[int, ...] = SHAPE, **more: Any) -> Model:
     training = TrainingConfig(epochs=2, batch_size=8, learning_rate=0.1)
     made = Model(model_config(method, net, training=training, **more), shape)
     for task in TASKS:
@@ -37,7 +38,7 @@ def learned(method: str, net: NetConfig | None = None, shape: tuple[int, ...] = 
     return made
 
 
-EXPERTS = {"selected": (), "reserved": (), "connections": (), "expected_tasks": 5}
+EXPERTS: dict[str, Any] = {"selected": (), "reserved": (), "connections": (), "expected_tasks": 5}
 MAKE: dict[str, Callable[[], Model]] = {
     "spacenet": lambda: model(*TASKS, expand="auto"),
     "static-sparse": lambda: learned("static-sparse", expand="auto"),
@@ -292,4 +293,3 @@ def test_the_estimator_follows() -> None:
     np.testing.assert_array_equal(classifier.classes_, [0, 1, 3])
     assert classifier.tasks_ == [(0, 1), (3,)]
     assert classifier.predict_proba(x).shape == (len(x), 3)
-    assert DENSITY_CASES

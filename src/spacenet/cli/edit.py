@@ -21,11 +21,12 @@ from spacenet.report.tables import edited_table
 from spacenet.utils.files import real_path
 from spacenet.utils.lock import lock
 
-Action = Literal["rename", "merge", "undo"]
-USAGE: dict[Action, str] = {"rename": "OLD NEW", "merge": "A B --into C", "undo": ""}
+Action = Literal["rename", "merge", "forget", "undo"]
+USAGE: dict[Action, str] = {"rename": "OLD NEW", "merge": "A B --into C", "forget": "LABEL", "undo": ""}
 ACTION_HELP = (
     "rename OLD NEW: give a class another label. merge A B --into C: make one class of several, whose probability is "
-    "the sum of theirs. undo: put the file as it was before the last task or edit in its place, byte for byte."
+    "the sum of theirs. forget LABEL: remove classes, and what is kept of them alone. "
+    "undo: put the file as it was before the last task or edit in its place, byte for byte."
 )
 
 
@@ -33,7 +34,8 @@ ACTION_HELP = (
 class EditOptions:
     """Change what a saved model knows, or undo its last change.
 
-    The version before is kept as MODEL.undo: one version, until the next change or undo.
+    The version before is kept as MODEL.undo: one version, until the next change or undo. After forget none is kept,
+    because it would hold the class.
     """
 
     model: ModelArgument
@@ -43,6 +45,8 @@ class EditOptions:
     ] = ()
     into: str | None = None
     """With merge: the label of the new class, one of the merged or another."""
+    keep_undo: bool = False
+    """With forget: keep the version before, so that it can be undone. It holds the class."""
     json: bool = False
     """Print the summary as JSON."""
 
@@ -63,12 +67,15 @@ def edit(arguments: list[str]) -> int:
 def _check(options: EditOptions) -> None:
     """Raise `SettingsError` unless the action has as many labels as it needs."""
     action, given = options.action, len(options.labels)
-    counts = {"rename": given == 2, "merge": given >= 1 and options.into is not None, "undo": given == 0}
+    counts = {"rename": given == 2, "merge": given >= 1 and options.into is not None}
+    counts |= {"forget": given >= 1, "undo": given == 0}
     if not counts[action]:
         usage = f"spacenet edit MODEL {action} {USAGE[action]}".rstrip()
         raise SettingsError(f"{action} takes other labels than these ({given} given): {usage}")
     if options.into is not None and action != "merge":
         raise SettingsError(f"goes with merge, not with {action}", setting="into")
+    if options.keep_undo and action != "forget":
+        raise SettingsError(f"goes with forget, not with {action}", setting="keep_undo")
 
 
 def _edit(options: EditOptions, path: Path) -> dict[str, Any]:
@@ -78,7 +85,7 @@ def _edit(options: EditOptions, path: Path) -> dict[str, Any]:
         what, model = "Last change undone", undo(path)
     else:
         what = _change(model, options)
-        replace_model(path, model)
+        replace_model(path, model, keep_undo=options.action != "forget" or options.keep_undo)
     return {
         "change": what,
         "classes": model.classes,
@@ -100,6 +107,10 @@ def _change(model: Model, options: EditOptions) -> str:
         new = read_new_label(options.labels[1], labels[0])
         model.rename(labels[0], new)
         return f"Class {labels[0]} renamed to {new}"
+    if options.action == "forget":
+        for label in labels:
+            model.forget(label)
+        return f"{'Class' if len(labels) == 1 else 'Classes'} {', '.join(map(str, labels))} removed"
     into = _read_into(str(options.into), model, labels)
     model.merge(labels, into)
     return f"Classes {', '.join(map(str, labels))} merged into {into}"
