@@ -8,6 +8,7 @@ makes of it.
 
 import hashlib
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from spacenet.errors import ModelFileError
@@ -60,7 +61,8 @@ def undo(path: Path) -> Model:
         except ModelFileError as error:
             raise type(error)(f"{kept}: {error}") from error
         save_bytes(path, before)
-        _remove(kept)
+        with suppress(OSError):  # it is done: one that stays holds what the file holds now, and is not used again
+            kept.unlink()
     return model
 
 
@@ -72,10 +74,7 @@ def _nothing_to_undo(path: Path, reason: str) -> ModelFileError:
 def _keep(path: Path, new: bytes) -> None:
     with report_os_errors(path, "read"):
         before, mode = path.read_bytes(), stat.S_IMODE(path.stat().st_mode)
-    kept = undo_path(path)
-    _remove(kept)  # its permissions would stay
-    with report_os_errors(kept, "written"), atomic_write(kept) as beside:
-        beside.chmod(mode | stat.S_IWUSR)  # never readable by more people than the model
+    with atomic_write(undo_path(path), mode) as beside:  # readable by no more people than the model
         beside.write_bytes(_line(new) + before)
 
 
