@@ -31,6 +31,7 @@ from spacenet.serve import worker
 from spacenet.serve.jobs import Process, TrainingJob
 from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Store
+from spacenet.utils.lock import lock
 from tests.campaigns.faults import KILLED, Faults, in_child, inject, paused
 from tests.support import clouds, clouds_file
 
@@ -152,7 +153,12 @@ def _fit(*arguments: str) -> tuple[Work, Work]:
 def _edit(*arguments: str) -> tuple[Work, Work]:
     """An edit after which there is no class "zero", and its second try: there is nothing to do if it was done."""
     edit = command("edit", f"{{{EDITED}}}", *arguments)
-    return edit, lambda folder: edit(folder) if "zero" in load_model(folder / EDITED).classes else 0
+
+    def again(folder: Path) -> int:
+        with lock(folder / EDITED):
+            return edit(folder) if "zero" in load_model(folder / EDITED).classes else 0
+
+    return edit, again
 
 
 # Python
