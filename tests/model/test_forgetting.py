@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from spacenet.errors import ModelFileError, SettingsError, SpaceFull
 from spacenet.methods.spacenet_density import SpaceNetDensity
 from spacenet.methods.spacenet_experts import SpaceNetExperts
 from spacenet.model.evaluation import evaluate_model
+from spacenet.model.export import export_model
 from spacenet.model.file import encode, from_bytes, to_bytes
 from spacenet.model.inspection import inspect_model
 from spacenet.model.model import Model
@@ -284,6 +286,32 @@ def test_a_file_whose_first_task_is_empty_is_refused_where_its_features_are_used
     assert isinstance(made(kind).method, SpaceNetDensity | SpaceNetExperts)
     with pytest.raises(ModelFileError, match="the first task, whose features are used, has no classes"):
         from_bytes(forged(made(kind), say("tasks", tasks)))
+
+
+@pytest.mark.parametrize(
+    "tasks", [[[], [0, 1, 2, 3, 4], [5, 6]], [[0, 1, 2, 3, 4, 5, 6], [], []], [[], [], [*range(7)]]]
+)
+@pytest.mark.parametrize("kind", MAKE)
+def test_a_file_with_tasks_without_classes_is_refused_or_can_be_used(kind: str, tasks: list[list[int]]) -> None:
+    try:
+        found = from_bytes(forged(made(kind), say("tasks", tasks)))
+    except ModelFileError:
+        return
+    found.learn(*blobs([8, 9], shape=found.input_shape))
+    found.forget(found.classes[0])
+    assert found.predict_proba(inputs(kind)).shape[1] == 8
+    assert found.space_left() >= 0
+
+
+@pytest.mark.parametrize("kind", ["spacenet", "inputs", "experts"])
+def test_what_is_left_can_be_exported(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    edited = copy.deepcopy(made(kind))
+    edited.forget(3)
+    edited.forget(4)
+    edited.merge([5, 6], into="x")
+    exported = export_model(edited, tmp_path / "m.onnx", "onnx")  # which compares both
+    assert exported.classes == (0, 1, 2, "x")
 
 
 def test_the_estimator_follows() -> None:
