@@ -286,9 +286,10 @@ class Model:
     def forget(self, label: Label, *, keep_undo: bool = False) -> None:
         """Remove a class: its outputs with all connections into them, and what else is kept of it alone.
 
-        The units of a task that has no other classes become free again unless other tasks read them. Numbers that
-        belong to other classes keep their bits, and so do their scores, except that class statistics (spacenet-density)
-        share the probability of a task anew among its classes, and that a readout or a pooled covariance round anew.
+        The units of a task that has no other classes become free again unless other tasks read them. All numbers that
+        belong to other classes keep their bits, and so does the network that leads to their outputs alone. Scores of
+        the whole model may differ in their last digits, because the matrices are smaller; class statistics
+        (spacenet-density) share the probability of a task anew among its classes.
 
         What was computed from all classes of a task together stays: hidden connections while other classes of the task
         need them, the scale of features, a pooled covariance, correlations of random features, and bounds of inputs.
