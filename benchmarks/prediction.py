@@ -27,7 +27,8 @@ from spacenet.data.preprocessing import Array
 from spacenet.data.stream import Stream
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model, save_model
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 from spacenet.report.tables import Table
 from spacenet.space.pack import Pack, cut, pack
 

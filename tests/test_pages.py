@@ -20,11 +20,22 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     said = [re.findall(rf"{who} says: (.*)", out)[0] for who in ("onnxruntime", "the service")]
     assert said[0] == said[1]
     assert len(said[0].split()) == 5
+    for title in (
+        "Class 7 renamed to seven",
+        "Last change undone",
+        "Classes 0, 6 merged into round",
+        "Class 1 removed",
+    ):
+        assert title in out
+    assert "tasks after forgetting: [(0, 1, 2), (3, 4, 5), ()]" in out
+    assert "classes left: 0 1 2 3 4 5\n" in out
     assert "tasks known: 3\n" in out
     assert "tasks known: 4 - done" in out
     assert re.search(r"classes +10: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9", out)
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors",
+        "model.safetensors.undo",
+        "copy.safetensors",
         "model.onnx",
         "six-and-seven.npz",
         "eight-and-nine.npz",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from spacenet.data.preprocessing import Array
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 
 Task = tuple[Array, Array]
 

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from spacenet.data.preprocessing import Array
 from spacenet.model.file import load_model, make_probe, to_bytes
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 from spacenet.space.ledger import FREE, Connections
 
 

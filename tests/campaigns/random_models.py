@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spacenet.data.preprocessing import Array
-from spacenet.model.model import Label
+from spacenet.model.labels import Label
 from tests.model.support import blobs
 
 LABEL_TYPES = ("int", "str", "float", "share", "bool")

@@ -25,16 +25,17 @@ from spacenet import registry
 from spacenet.cli.main import COMMANDS, main
 from spacenet.errors import SpacenetError
 from spacenet.model.estimator import load
-from spacenet.model.file import to_bytes
+from spacenet.model.file import load_model, to_bytes
 from spacenet.report.plots.plot import Plot
 from spacenet.serve import worker
 from spacenet.serve.jobs import Process, TrainingJob
 from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Store
+from spacenet.utils.lock import lock
 from tests.campaigns.faults import KILLED, Faults, in_child, inject, paused
 from tests.support import clouds, clouds_file
 
-MODEL = "model.safetensors"
+MODEL, EDITED = "model.safetensors", "edited.safetensors"
 SMALL = ("--epochs", "1", "--quiet")
 NET = ("--hidden", "60", "--selected", "10", "--reserved", "4", "--connections", "40", "16")
 TASKS = ("--tasks", "0,1/2,3")
@@ -79,6 +80,9 @@ def prepare(folder: Path) -> None:
         raise RuntimeError("a run was not killed")
     shutil.copy(folder / "made" / MODEL, folder / MODEL)
     (folder / MODEL).chmod(0o640)
+    shutil.copy(folder / MODEL, folder / EDITED)
+    if _in_child(lambda: main(["edit", str(folder / EDITED), "rename", "0", "zero"])) != 0:
+        raise RuntimeError("a model was not edited")
     data = clouds(per_class=10)
     rows = data.y_train >= 4
     np.savez(folder / "new.npz", x=data.x_train[rows], y=data.y_train[rows])
@@ -144,6 +148,17 @@ def _fit(*arguments: str) -> tuple[Work, Work]:
         return fit(folder)
 
     return fit, again
+
+
+def _edit(*arguments: str) -> tuple[Work, Work]:
+    """An edit after which there is no class "zero", and its second try: there is nothing to do if it was done."""
+    edit = command("edit", f"{{{EDITED}}}", *arguments)
+
+    def again(folder: Path) -> int:
+        with lock(folder / EDITED):
+            return edit(folder) if "zero" in load_model(folder / EDITED).classes else 0
+
+    return edit, again
 
 
 # Python
@@ -321,6 +336,9 @@ SCENARIOS = (
     Scenario("fit of a table", *_fit("{table.csv}", "--label", "y")),
     Scenario("learn", command("learn", f"{{{MODEL}}}", "{new.npz}", *SMALL), once=True),
     Scenario("learn --out", command("learn", f"{{{MODEL}}}", "{new.npz}", "--out", "{two.safetensors}", *SMALL)),
+    Scenario("edit", *_edit("merge", "zero", "1", "--into", "2"), once=True),
+    Scenario("edit forget", *_edit("forget", "zero"), once=True),
+    Scenario("edit undo", *_edit("undo"), once=True),
     Scenario(
         "predict --out",
         command("predict", f"{{{MODEL}}}", "{clouds.npz}", "--out", "{found.csv}", "--format", "csv"),

@@ -27,6 +27,7 @@ from spacenet import load  # here, so that no writer has to import what it needs
 from spacenet.cli.main import main as run_command
 from spacenet.errors import SpacenetError
 from spacenet.model.file import load_model, save_model
+from spacenet.model.journal import undo_path
 from tests.campaigns.invariants import Broken, Record, check_continued, check_folder, check_structure, expect
 from tests.model.support import blobs, model
 from tests.serve.support import NPZ, npz, service
@@ -185,7 +186,8 @@ def check_pair(path: Path, before: Record, outcomes: list[Outcome], tally: Tally
     learned = load_model(path)
     check_structure(learned)
     check_continued(before, Record.of(learned))
-    check_folder(path.parent, NAME)
+    kept = undo_path(path)  # of the command, if it has learned
+    check_folder(path.parent, NAME, *[kept.name] * kept.exists())
     new = learned.tasks[len(before.tasks) :]
     for number, (success, said) in enumerate(outcomes):
         held = (f"class-{number}",) in new

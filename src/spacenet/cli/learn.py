@@ -13,6 +13,7 @@ from spacenet.config.stream import DataConfig
 from spacenet.data.sources import LabeledData, read_labeled
 from spacenet.errors import DataError
 from spacenet.model.file import load_model, save_model
+from spacenet.model.journal import replace_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import accuracy
 from spacenet.utils.files import real_path
@@ -26,7 +27,8 @@ class LearnOptions(DataConfig):
     model: ModelArgument
     data: LabeledArgument
     out: Path | None = None
-    """Write the new model here (default: replace the old one, in one move when it is complete)."""
+    """Write the new model here (default: replace the old one, in one move when it is complete; the version before is
+    kept as MODEL.undo, for spacenet edit MODEL undo)."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the data, for this task only (default: what the model was made with)."""
     expand: str | None = None
@@ -64,7 +66,8 @@ def _learn(options: LearnOptions, out: Path) -> dict[str, Any]:
     summary = learning.summary(tested, out)
     if options.include_encoder:
         model.include_encoder()
-    save_model(out, model)
+    save = replace_model if out == real_path(options.model) else save_model
+    save(out, model)
     return summary
 
 

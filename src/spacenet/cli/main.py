@@ -22,6 +22,7 @@ COMMANDS = {
     "report": ("DIR …", "make the page of a run or a comparison again"),
     "fit": ("DATA", "make a model from data of your own"),
     "learn": ("MODEL DATA", "add classes to a saved model"),
+    "edit": ("MODEL ACTION …", "rename, merge or remove classes of a saved model, or undo"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
     "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),
     "inspect": ("MODEL", "show what a model holds and how much space is left"),

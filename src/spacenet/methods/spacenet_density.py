@@ -210,6 +210,17 @@ class SpaceNetDensity(AdaptiveMethod):
         extra = sum(tensor.nbytes for tensor in (*self.first_units.values(), *self.readout.tensors().values()))
         return self.densities.class_memory(self._representation(input_shape), extra)
 
+    @property
+    def reads_first_task(self) -> bool:
+        return self.uses_features
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.densities.keep(kept)
+        self.readout.keep(kept)
+        of_first = kept[kept < len(self.classes[0])]
+        for key in self.blueprint.output.keys() if self.first_units else ():
+            self.first_units[key] = self.first_units[key][of_first]
+
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if weights := {name: tensor for name, tensor in extra.items() if name == WEIGHTS}:
             check_shapes(weights, {WEIGHTS: (len(self.classes),)}, "the network")
@@ -221,6 +232,8 @@ class SpaceNetDensity(AdaptiveMethod):
         check_sections(extra, "density", *(name for name, used in optional.items() if used))
         first_params: Params = {}
         if self.uses_features:
+            if not self.classes[0]:
+                raise ValueError("the first task, whose features are used, has no classes")
             units = section(extra, "view")
             check_unit_values(self.ledger, 1, len(self.classes[0]), units)
             first_params = pack(as_of(self.ledger, 1, units)).params

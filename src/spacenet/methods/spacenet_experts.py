@@ -152,8 +152,8 @@ class SpaceNetExperts(AdaptiveMethod):
 
     @cached_property
     def experts(self) -> list[Pack]:
-        """The network of each task alone, with its outputs for rotated images."""
-        return [self._pack_expert(task) for task in range(self.tasks_learned)]
+        """The network of each task that has classes alone, with its outputs for rotated images."""
+        return [self._pack_expert(task) for task, own in enumerate(self.classes[: self.tasks_learned]) if own]
 
     def _pack_expert(self, task: int) -> Pack:
         head, output = self.heads[task], self.blueprint.output.name
@@ -241,6 +241,21 @@ class SpaceNetExperts(AdaptiveMethod):
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
 
+    # Removing classes
+
+    @property
+    def reads_first_task(self) -> bool:
+        return self.settings.statistics_weight > 0
+
+    def units_read(self) -> Units:
+        links = {link.name: link.source for link in self.blueprint.classifiers}
+        found = [(links[name], head[f"units/{name}"].long()) for head in self.heads if head for name in links]
+        return {layer: torch.cat([units for name, units in found if name == layer]).unique() for layer, _ in found}
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.densities.keep(kept)
+        self.heads = [_keep_outputs(head, own, kept) for head, own in zip(self.heads, self.classes, strict=True)]
+
     # Saving and loading
 
     def state(self) -> dict[str, Tensor]:
@@ -259,12 +274,14 @@ class SpaceNetExperts(AdaptiveMethod):
 
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         statistics = self.settings.statistics_weight > 0
-        rotated = [task for task in range(len(self.classes)) if self._rotates(task, input_shape)]
+        rotated = [task for task, own in enumerate(self.classes) if own and self._rotates(task, input_shape)]
         check_sections(extra, *(f"{HEADS}/{task}" for task in rotated), *[DENSITY] * statistics)
         heads = [section(extra, f"{HEADS}/{task}") for task in range(len(self.classes))]
         for task in rotated:
             self._check_head(heads[task], len(self.classes[task]), f"the rotated outputs of task {task + 1}")
         if statistics:
+            if not self.classes[0]:
+                raise ValueError("the first task, whose features are used, has no classes")
             self.heads = heads
             empty = self._represent(self._pack_expert(0).params, torch.zeros(0, *input_shape))
             self.densities.check(section(extra, DENSITY), sum(map(len, self.classes)), empty.shape[1])
@@ -282,3 +299,12 @@ class SpaceNetExperts(AdaptiveMethod):
         numbers = {name: tensor for name, tensor in head.items() if not name.startswith("units/")}
         check_shapes(numbers, shapes, what)
         check_finite(numbers, dict.fromkeys(shapes, -math.inf), what)
+
+
+def _keep_outputs(head: dict[str, Tensor], own: range, kept: Tensor) -> dict[str, Tensor]:
+    """A task's outputs for rotated images without those of classes that are not kept; nothing if none is left."""
+    places = kept[(kept >= own.start) & (kept < own.stop)] - own.start
+    if not head or not len(places):
+        return {}
+    rows = torch.cat([places + turn * len(own) for turn in range(ORIENTATIONS - 1)])
+    return {name: each if name.startswith("units/") else each[rows] for name, each in head.items()}

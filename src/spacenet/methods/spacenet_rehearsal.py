@@ -73,6 +73,9 @@ class SpaceNetRehearsal(AdaptiveMethod):
             self.span = (x - self.low).amax()
         self.densities.add(x, task.train.y.cpu(), task.classes, rng)
 
+    def keep_classes(self, kept: Tensor) -> None:
+        self.densities.keep(kept)
+
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
             super().check_extra(extra, input_shape)

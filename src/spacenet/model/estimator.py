@@ -8,6 +8,7 @@ import inspect
 import textwrap
 import types
 import typing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,7 @@ WIDTH = 110  # characters of a line in the docstring
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
     model_: Model
+    _params_before: dict[str, Any]
 
     def __init__(self, **params: Any) -> None:
         given = inspect.signature(type(self)).bind(**params)
@@ -80,11 +82,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         x, labels = self._check_task(X, y, anew=anew)
         check_classification_targets(labels)
         model = self.new_model(x) if anew else self.model_
-        config = None if anew else self._changed_config()
+        config, params = None if anew else self._changed_config(), getattr(self, "_learned_params", {})
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
         model.learn(x, labels, config=config, on_epoch=show)
         self.model_ = model
-        self._learned_params = self._plain_params()
+        self._params_before, self._learned_params = params, self._plain_params()
         return self
 
     def _check_task(self, X: Any, y: Any, *, anew: bool) -> tuple[Array, Array]:  # noqa: N803
@@ -183,6 +185,34 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             raise AttributeError("this classifier is not fitted yet: call fit or partial_fit first")
         return self.model_
 
+    # Editing
+
+    def rename(self, old: Any, new: Any) -> Self:
+        """Give a class another label. A label that exists already is an error: see `merge`."""
+        return self._edit(lambda model: model.rename(old, new))
+
+    def merge(self, labels: Sequence[Any], into: Any) -> Self:
+        """Make one class of several: its probability is the sum of theirs. `into` may be one of them or a new label."""
+        return self._edit(lambda model: model.merge(labels, into))
+
+    def forget(self, label: Any, *, keep_undo: bool = False) -> Self:
+        """Remove a class and what is kept of it alone; other classes keep their numbers (see `Model.forget`). This
+        cannot be undone unless `keep_undo` says so."""
+        return self._edit(lambda model: model.forget(label, keep_undo=keep_undo))
+
+    def undo(self) -> Self:
+        """Undo the last task or edit in this process; there is one step. A task's changed parameters stay changed."""
+        check_is_fitted(self, "model_")
+        self.model_.undo()
+        self._learned_params = self._params_before
+        return self
+
+    def _edit(self, change: Callable[[Model], None]) -> Self:
+        check_is_fitted(self, "model_")
+        change(self.model_)
+        self._params_before = self._learned_params
+        return self
+
     # Files
 
     def save(self, path: str | Path, include_encoder: bool | None = None) -> None:
@@ -248,7 +278,7 @@ def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     classifier = SpaceNetClassifier(**given)
     classifier.model_ = model
     classifier.n_features_in_ = model.input_shape[0]
-    classifier._learned_params = classifier._plain_params()
+    classifier._learned_params = classifier._params_before = classifier._plain_params()
     return classifier
 
 

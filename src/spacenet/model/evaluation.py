@@ -15,7 +15,8 @@ from spacenet.data.checks import check_labels
 from spacenet.data.memory import Rows
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label, distinct
+from spacenet.model.model import Model
 from spacenet.model.predictions import warn_of_scale
 from spacenet.model.scores import (
     Calibration,
@@ -119,7 +120,7 @@ class _Tally:
         self.model, self.classes = model, model.classes
         count = len(self.classes)
         self.confusion = np.zeros((count, count), np.int64)
-        self.own = [self._places(task) for task in model.tasks]
+        self.own = [self._places(distinct(task)) for task in model.tasks]
         """For each task the positions of its classes."""
         self.right_in_task = np.zeros(len(model.tasks), np.int64)
         self.calibration, self.mistakes = Calibration.of(np.zeros(0), np.zeros(0, bool)), Mistakes()
@@ -143,6 +144,8 @@ class _Tally:
         np.add.at(self.confusion, (truth, predicted), 1)
         self.calibration = Calibration.merge([self.calibration, Calibration.of(confidence, predicted == truth)])
         for task, own in enumerate(self.own):
+            if not len(own):  # its classes were removed
+                continue
             rows = np.flatnonzero(np.isin(truth, own))
             self.right_in_task[task] += int((own[probabilities[np.ix_(rows, own)].argmax(1)] == truth[rows]).sum())
         rows = confident_mistakes(confidence, predicted, truth)

@@ -26,7 +26,8 @@ from spacenet.data.preprocessing import Array, Normalization, signed_root
 from spacenet.encoders.exported import OnnxNetwork
 from spacenet.errors import SpacenetError
 from spacenet.model.exported_part import ROUNDING, HeadPart, PixelPart, choose_part
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 from spacenet.model.onnx_graphs import opset_of, put_before, read_graph
 from spacenet.registry import unknown
 from spacenet.space.pack import Pack, packed_units

@@ -198,10 +198,11 @@ class Header(Settings):
         check_section("config", self.config)
         check_section("metrics", self.metrics)
         tasks = self.tasks
-        if not isinstance(tasks, list) or not tasks or not all(task and isinstance(task, list) for task in tasks):
-            raise SettingsError("not lists of classes, or a task without classes", setting="tasks")
-        for task in self.tasks:
-            check_labels(np.array(task, dtype=object), "tasks")
+        if not isinstance(tasks, list) or not all(isinstance(task, list) for task in tasks) or not any(tasks):
+            raise SettingsError("not lists of classes, or no classes", setting="tasks")
+        for task in self.tasks:  # a task has no classes when all of them were removed
+            for kind in set(map(type, task)):
+                check_labels(np.array([label for label in task if type(label) is kind], dtype=object), "tasks")
 
 
 def encode(model: Model) -> tuple[str, Arrays]:
@@ -295,7 +296,6 @@ def _header(text: str) -> Header:
         )
     header = from_plain(Header, values, "its header")
     _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
-    _expect(all(len(set(map(repr, task))) == len(task) for task in header.tasks), "a class twice in one task")
     return header
 
 

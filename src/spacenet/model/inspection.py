@@ -10,7 +10,8 @@ from torch import Tensor
 from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Normalization
 from spacenet.methods.density.densities import ClassMemory
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 from spacenet.model.selection import count_never_selected
 from spacenet.space.ledger import FREE, Ledger
 from spacenet.utils.text import format_bytes

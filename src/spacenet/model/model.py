@@ -4,8 +4,9 @@ It takes raw inputs, as the user has them, and predicts the user's labels. The e
 service are ways to use it.
 """
 
+import copy
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,7 +38,9 @@ from spacenet.encoders.loading import load_encoder
 from spacenet.encoders.weights import EncoderWeights, pack_encoder, unpack_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
+from spacenet.methods.shared.removal import remove_classes
 from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
@@ -46,7 +49,6 @@ from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.text import plural
 
 log = logging.getLogger("spacenet")
-Label = bool | int | float | str
 
 
 def model_method(name: str) -> type[SparseMethod]:
@@ -76,6 +78,8 @@ class Model:
     """The encoder's weights, if they are in the model's file."""
     origin: tuple[Path, str] | None = field(default=None, compare=False)
     """The file that it was loaded from or saved to, and that file's checksum."""
+    _before: "Model | None" = field(default=None, init=False, compare=False)
+    """The model before its last change in this process."""
 
     def __post_init__(self) -> None:
         config = resolve_automatic(self.config, self.input_shape)
@@ -103,7 +107,7 @@ class Model:
     @property
     def classes(self) -> list[Label]:
         """The labels, in the order in which they came; the columns of `predict_proba` follow it."""
-        return [label for _, label in dict.fromkeys((type(label), label) for label in self.outputs)]
+        return distinct(self.outputs)
 
     def __repr__(self) -> str:
         learned = f"{plural(len(self.classes), 'class', 'es')} in {plural(len(self.tasks), 'task')}"
@@ -248,14 +252,74 @@ class Model:
             raise
         if epochs and (warning := warn_of_chance(task.index, epochs[0].accuracy, samples.y)):
             log.warning("spacenet: warning: %s", warning)
-        self.method = method if hardware.device.type == "cpu" else changed.build(CPU, method)
-        self.config = changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing)
-        self.normalization = normalization
-        self.tasks = [*self.tasks, task.labels]  # type: ignore[list-item]
+        self._change(
+            method=method if hardware.device.type == "cpu" else changed.build(CPU, method),
+            config=changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing),
+            normalization=normalization,
+            tasks=[*self.tasks, task.labels],
+        )
+
+    def _change(self, **values: Any) -> None:
+        """Give these attributes new values, and keep the model as it was for `undo`: one version, the network's."""
+        before = None
+        if self.tasks:  # the first task trains the method itself
+            before = copy.copy(self)
+            before._before = None
+        for name, value in values.items():
+            setattr(self, name, value)
+        self._before = before
+
+    # Editing
+
+    def rename(self, old: Label, new: Label) -> None:
+        """Give a class another label. Nothing else changes. A label that exists already is an error: see `merge`."""
+        metrics = {name: value for name, value in self.metrics.items() if name != "tasks"}  # has the old label
+        self._change(tasks=rename(self.tasks, old, new), metrics=metrics)
+
+    def merge(self, labels: Sequence[Label], into: Label) -> None:
+        """Make one class of several. Its probability is the sum of theirs; the network stays as it is.
+
+        `into` may be one of them, another class, or a new label. What a run measured with separate classes is dropped.
+        """
+        self._change(tasks=merge(self.tasks, labels, into), metrics={})
+
+    def forget(self, label: Label, *, keep_undo: bool = False) -> None:
+        """Remove a class: its outputs with all connections into them, and what else is kept of it alone.
+
+        The units of a task that has no other classes become free again unless other tasks read them. All numbers that
+        belong to other classes keep their bits, and so does the network that leads to their outputs alone. Scores of
+        the whole model may differ in their last digits, because the matrices are smaller; class statistics
+        (spacenet-density) share the probability of a task anew among its classes.
+
+        What was computed from all classes of a task together stays: hidden connections while other classes of the task
+        need them, the scale of features, a pooled covariance, correlations of random features, and bounds of inputs.
+        The version with the class is not kept for `undo` unless `keep_undo` says so.
+        """
+        wanted = find_class(label, self.classes)
+        outputs = torch.tensor([number for number, each in enumerate(self.outputs) if same(each, wanted)])
+        if len(self.classes) == 1:
+            raise SettingsError(f"{wanted!r} is the only class of this model, and a model needs one.")
+        method = self.build(CPU, self.method)  # a copy; samples of old tasks, if a method keeps them, are not in it
+        remove_classes(method, outputs)
+        tasks = [tuple(each for each in task if not same(each, wanted)) for task in self.tasks]
+        self._change(method=method, tasks=tasks, metrics={})
+        self._before = self._before if keep_undo else None
+
+    def undo(self) -> None:
+        """Undo the last change in this process: a task learned or a class edited. There is one step.
+
+        What a file held before is beside that file; see `spacenet.model.journal`.
+        """
+        if self._before is None:
+            raise SettingsError(
+                "there is nothing to undo: this model has not changed since it was made or loaded, or it was undone.",
+                python="What a command changed in a file: spacenet edit MODEL undo",
+            )
+        self.__dict__ = {**self._before.__dict__, "origin": self.origin}
 
     def space_left(self) -> int:
         """How many more tasks like the last one the free space holds, at most 100."""
-        return self.method.space_left(len(self.tasks[-1]) if self.tasks else 2)
+        return self.method.space_left(next((len(task) for task in reversed(self.tasks) if task), 2))
 
 
 FIXED_SETTINGS = (

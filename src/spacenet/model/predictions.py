@@ -15,7 +15,8 @@ from spacenet.data.checks import looks_scaled
 from spacenet.data.inputs import Chunk
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
-from spacenet.model.model import Label, Model
+from spacenet.model.labels import Label
+from spacenet.model.model import Model
 from spacenet.utils.text import printable
 
 log = logging.getLogger("spacenet")

@@ -42,6 +42,8 @@ def count_never_selected(model: Model) -> dict[str, int] | None:
     They are fewer than the units without connections where rewiring moved all connections of a unit elsewhere. None
     if the allocation cannot be repeated, because settings were changed between tasks.
     """
+    if not all(model.tasks):  # the space of a task was given back
+        return None
     ledger = model.method.ledger
     names = [layer.name for layer in ledger.blueprint.hidden]
     selected = {name: torch.zeros(ledger.size(name), dtype=torch.bool) for name in names}

@@ -220,6 +220,24 @@ def learned_table(summary: Mapping[str, Any]) -> Table:
     return Table(f"Task {summary['task']} learned", [], rows, "ll")
 
 
+def edited_table(summary: Mapping[str, Any]) -> Table:
+    """What has changed in a model."""
+
+    def changed(name: str, text: Callable[[int], str]) -> str:
+        now, before = text(summary[name]), text(summary[f"{name}_before"])
+        return now if now == before else f"{now} (before: {before})"
+
+    rows = [
+        ["classes", labels_text(summary["classes"])],
+        ["connections", changed("connections", "{:,}".format)],
+        ["capacity", capacity_text(summary["tasks_left"])],
+        ["file", changed("bytes", format_bytes)],
+        ["version before", summary["undo"] or "not kept"],
+        ["written to", summary["written"]],
+    ]
+    return Table(printable(summary["change"]), [], rows, "ll")
+
+
 def labels_text(labels: Sequence[Any]) -> str:
     """Labels in a row; of very many only the first ones."""
     shown = ", ".join(printable(label) for label in labels[:MAX_LABELS]) or "none"

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from spacenet.model.model import Label
+from spacenet.model.labels import Label
 
 INPUTS = "Samples as they were when the model was learned: raw values, nested as its input shape or flat."
 LABELS = "One for each input: all integers, all texts, or all of one other plain type."

@@ -18,7 +18,7 @@ from spacenet.data.features import image_format_of
 from spacenet.data.images import decode_image
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
-from spacenet.model.model import Label
+from spacenet.model.labels import Label
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
 
 JSON = ("application/json",)

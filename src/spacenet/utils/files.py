@@ -24,17 +24,17 @@ NAME_LENGTH = 100
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, mode: int | None = None) -> Iterator[Path]:
     """A path to write to, which replaces `path` in one move at the end; after an error nothing is left of it.
 
-    The new file has the permissions of the old one. Links are not followed: one in the place of `path` is replaced
-    (`real_path` gives what it leads to).
+    The new file has the permissions of the old one, unless `mode` gives others. Links are not followed: one in the
+    place of `path` is replaced (`real_path` gives what it leads to).
     Errors of the file system become a `FileError`: nothing was replaced. If only the folder cannot be flushed once the
     file is in its place, that is a warning.
     """
     with report_os_errors(path, "written"):
         remove_leftovers(path.parent, path.name)
-        mode = _mode(path)
+        mode = _mode(path) if mode is None else mode
         beside = temporary_path(path.parent, path.name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
         # Never readable by more people than the old one, not even while it is written.

@@ -164,6 +164,11 @@ class Densities:
         """The same scale and no classes."""
         return replace(self, classes=None)
 
+    def keep(self, classes: Tensor) -> None:
+        """Remove the statistics of all classes but these. The scale stays."""
+        if self.classes is not None:
+            self.classes = ClassStatistics(**{name: each[classes] for name, each in self.classes.tensors().items()})
+
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""
         classes = None if self.classes is None else self.classes.truncate(directions)
@@ -243,6 +248,7 @@ def combine(
     fit        log-densities of the classes at the inputs
     network    the network's scores; None if they are not used
     tasks      the classes of each task
+               (a task that has none takes no part)
     sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
     weight     factor of the network's scores within a task
     densest    the task of the densest class wins, however sure the network is within it; otherwise the most probable
@@ -251,6 +257,7 @@ def combine(
     fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
     if network is None:
         return fit
+    tasks = [classes for classes in tasks if classes]
     join = _rank_tasks if densest else _combine_tasks
     if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
         here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))

@@ -142,6 +142,13 @@ class PooledDensities(Densities):
         one = (nothing, mean[:, None], variance.float()[:, None], direction.float()[:, None], nothing)
         self.classes = ClassStatistics(*one)
 
+    def keep(self, classes: Tensor) -> None:
+        """Remove the statistics of all classes but these. The common covariance stays."""
+        if self.means is not None and self.factors is not None:
+            self.means, self.factors = self.means[classes], self.factors[classes]
+            with one_thread():
+                self._derive()
+
     def without_classes(self) -> "PooledDensities":
         return replace(self, classes=None, means=None, factors=None)
 

@@ -54,6 +54,11 @@ class Readout:
         self.correlations = lower_triangle(gram).float()
         self.sums = sums.float() if self.sums is None else torch.cat([self.sums, sums.float()], 1)
 
+    def keep(self, classes: Tensor) -> None:
+        """Remove the sums of all classes but these. What was added to the correlations for them stays."""
+        if self.sums is not None:
+            self.sums = self.sums[:, classes].contiguous()
+
     def compute_params(self, scaling: FeatureScaling) -> dict[str, Tensor]:
         """What `readout_scores` computes with."""
         return self._projection(len(scaling.mean), scaling) | {"classifier": self._solve()}

@@ -394,6 +394,20 @@ class SparseMethod(Method):
         if self.rotated_head is not None:
             self.rotated_head.load_state_dict(section(saved, HEAD))
 
+    # Removing classes, see `methods.shared.removal`
+
+    @property
+    def reads_first_task(self) -> bool:
+        """Whether what is kept of all classes was computed on the network of the first task."""
+        return False
+
+    def units_read(self) -> Units:
+        """Units that are read by something else than connections."""
+        return {}
+
+    def keep_classes(self, kept: Tensor) -> None:
+        """Remove what is kept besides the network of all classes but these, given by number."""
+
     def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         self.balance.check(section(extra, BALANCE), len(self.classes))
         rest = {name: tensor for name, tensor in extra.items() if not name.startswith(BALANCE + "/")}

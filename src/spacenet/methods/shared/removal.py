@@ -1,0 +1,44 @@
+"""Removing classes from what a sparse method has learned."""
+
+from itertools import accumulate, pairwise
+
+import torch
+from torch import Tensor
+
+from spacenet.errors import SettingsError
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.space.removal import release, remove_outputs
+
+
+def remove_classes(method: SparseMethod, outputs: Tensor) -> None:
+    """Remove these outputs, what is kept of their classes, and the space of tasks that have no other classes.
+
+    Everything that belongs to other classes keeps its bits. Raises `SettingsError` where that is not possible; then
+    nothing has changed.
+    """
+    gone = torch.zeros(method.classes[-1].stop, dtype=torch.bool)
+    gone[outputs] = True
+    left = [int((~gone[own.start : own.stop]).sum()) for own in method.classes]
+    emptied = [task for task, own in enumerate(method.classes) if len(own) and not left[task]]
+    _check(method, emptied)
+    method.keep_classes((~gone).nonzero().flatten())
+    remove_outputs(method.ledger, outputs, method.classes[0] if method.reads_first_task else range(0))
+    method.classes = [range(start, stop) for start, stop in pairwise(accumulate(left, initial=0))]
+    output = method.blueprint.output.name
+    for task in emptied:
+        ends = {output: torch.arange(method.ledger.size(output))} | method.units_read()
+        release(method.ledger, task, ends, method.rng("released", task))
+    method.invalidate()
+
+
+def _check(method: SparseMethod, emptied: list[int]) -> None:
+    if method.settings.balance != "none":
+        raise SettingsError(
+            f"no class can be removed where scores are balanced ({method.settings.balance}): the others' would change",
+            setting="balance",
+        )
+    if method.reads_first_task and 0 in emptied:
+        raise SettingsError(
+            "this is the last class of the first task, and class statistics are computed on the features of that task; "
+            "no answer would be left as it is. Fit a new model without it instead."
+        )

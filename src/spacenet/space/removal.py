@@ -1,0 +1,67 @@
+"""Removing outputs from the ledger, and giving back the space of a task that has none left.
+
+All other numbers stay as they are, so what the remaining outputs compute does not change.
+"""
+
+import torch
+from torch import Generator, Tensor
+
+from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.pack import Units, marks, reach
+
+
+def remove_outputs(ledger: Ledger, outputs: Tensor, keep_sources_of: range = range(0)) -> None:
+    """Remove these outputs with the connections into them; the others move up.
+
+    Where the only connections from a unit to the outputs `keep_sources_of` are removed, it gets one of weight 0 to the
+    first of them that stays, so that it still belongs to the network that leads to these outputs.
+    """
+    name, size = ledger.blueprint.output.name, len(ledger.state[ledger.blueprint.output.name])
+    stays = torch.ones(size, dtype=torch.bool)
+    stays[outputs] = False
+    own = torch.zeros(size, dtype=torch.bool)
+    own[keep_sources_of.start : keep_sources_of.stop] = True
+    number = stays.cumsum(0) - 1
+    for link in ledger.blueprint.classifiers:
+        held = ledger.connections[link.name]
+        held = Connections.concat(held, _stand_ins(held, own, stays))
+        held = held[stays[held.target.long()]]
+        held.target = number[held.target.long()].to(held.target.dtype)
+        ledger.connections[link.name] = held
+    ledger.state[name] = ledger.state[name][stays]
+    for key in ledger.blueprint.output.keys():
+        ledger.units[key] = ledger.units[key][stays]
+
+
+def _stand_ins(held: Connections, own: Tensor, stays: Tensor) -> Connections:
+    """Connections of weight 0 for units that would lose all connections to outputs that are `own`."""
+    target, source = held.target.long(), held.source.long()
+    remaining = torch.zeros(int(source.max()) + 1 if len(source) else 0, dtype=torch.bool)
+    remaining[source[own[target] & stays[target]]] = True
+    found = held[own[target] & ~stays[target] & ~remaining[source]]
+    order = found.source.long().argsort(stable=True)
+    first = torch.ones(len(order), dtype=torch.bool)
+    first[1:] = found.source[order].diff() != 0
+    found = found[order[first]]  # one for each unit
+    if not len(found):
+        return found
+    found.target = torch.full_like(found.target, int((own & stays).nonzero()[0]))
+    found.value = torch.zeros_like(found.value)
+    return found
+
+
+def release(ledger: Ledger, task: int, ends: Units, rng: Generator) -> None:
+    """Remove the connections of a task that lead to none of these units, and make the units that it reserved and that
+    do not lead there free again. Units that nothing uses any more get new initial values."""
+    needed = reach(ledger, marks(ledger, ends), "source")
+    used = {layer.name: ledger.used(layer.name) for layer in ledger.blueprint.hidden}
+    for link in ledger.blueprint.links:
+        held = ledger.connections[link.name]
+        ledger.connections[link.name] = held[(held.owner != task) | needed[link.target][held.target.long()]]
+    for layer in ledger.blueprint.hidden:
+        state = ledger.state[layer.name]
+        given_back = (state == task) & ~needed[layer.name]
+        state[given_back] = FREE
+        unused = (used[layer.name] | given_back) & (state == FREE) & ~ledger.used(layer.name)
+        for key, value in layer.keys().items():
+            ledger.units[key][unused] = value.start(int(unused.sum()), rng)
