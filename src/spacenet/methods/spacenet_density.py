@@ -139,7 +139,8 @@ class SpaceNetDensity(AdaptiveMethod):
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
         self._add_classes(self.densities, task, h, y)
-        self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
+        if not self.settings.pooled_covariance:
+            self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling)
 
@@ -212,12 +213,19 @@ class SpaceNetDensity(AdaptiveMethod):
         return Pack(forward, params)
 
     def typicality(self, x: Tensor) -> Tensor:
+        if self.settings.pooled_covariance:
+            reason = "with a pooled covariance, the densities of old classes change with later tasks"
+            raise SettingsError(f"{reason}; set pooled_covariance to False", setting="unknown")
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             remedy = "learn its tasks again with this version"
             raise SettingsError(f"{reason}; {remedy}", setting="unknown")
-        found = self.densities.evaluate_with(self._density_params, map_batches(self.represent, x, self.device))
-        return self.typical.compute(found, self.classes[: self.tasks_learned])
+        h = map_batches(self.represent, x, self.device)
+        found = self.densities.evaluate_with(self._density_params, h)
+        typical = self.typical.compute(found, self.classes[: self.tasks_learned])
+        if self._representation(tuple(x.shape[1:])) == "edges":
+            typical[~h.any(1)] = 0.0  # the same everywhere: near the center of what edges of any image are
+        return typical
 
     @cached_property
     def _density_params(self) -> Params:
