@@ -118,7 +118,7 @@ def test_impossible_tables_are_refused(column: int, value: float) -> None:
 def test_what_is_left_out_is_less_likely_than_what_was_learned() -> None:
     densities, _ = learned(12)
     h, _ = samples(range(1), 12)
-    left_out, known = densities.left_out(h, 0, rng()), densities.evaluate(h)
+    left_out, known = densities.left_out(densities.compute_params(), h, 0, 100, rng()), densities.evaluate(h)
     assert left_out.shape == known.shape == (12, 4)
     assert left_out[:, 0].mean() < known[:, 0].mean()
 

@@ -27,9 +27,9 @@ from spacenet.utils.tensors import (
 SCALE = "the features' scale"
 MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
-FOLDS, LEFT_OUT, MOST_LEFT_OUT = 4, 100, 1000
-"""A quarter of a class is left out of statistics to see what is usual for it, at most so many samples; where a quarter
-has fewer than the second, each quarter in turn."""
+FOLDS, LEFT_OUT = 4, 100
+"""A quarter of a class is left out of statistics to see what is usual for it; where that would be fewer samples than
+the second, each quarter in turn."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
@@ -187,25 +187,26 @@ class Densities:
         volume = z.shape[1] / 2 * math.log(2 * math.pi * self.shrinkage)
         return -(z.double().square().sum(1, keepdim=True) / (2 * self.shrinkage) + volume)
 
-    def left_out(self, h: Tensor, number: int, rng: Generator) -> Tensor:
+    def left_out(self, params: Params, h: Tensor, number: int, most: int, rng: Generator) -> Tensor:
         """The log-density of each class at samples of one class, (m, classes); its own is that by statistics without
-        these samples. Of a single sample it is that of its own, less what a sample loses on average."""
+        these samples. Of a single sample it is that of its own, less what a sample loses on average. `params` is what
+        `compute_params` returned, `most` how many samples are left out at a time."""
         scaling, classes = self._fitted()
         z, order = scaling.scale(h), torch.randperm(len(h), generator=rng)
         folds = min(FOLDS, len(h))
         if folds < 2:
-            found = self.evaluate(h)
+            found = self.evaluate_with(params, h)
             found[:, number] -= z.shape[1] / 2
             return found
         used = int(classes.weight[number].isfinite().sum())
         parts = [order[fold::folds] for fold in range(folds)]
-        parts = [parts[0][:MOST_LEFT_OUT]] if len(parts[0]) >= LEFT_OUT else parts
+        parts = [part[:most] for part in (parts[:1] if len(parts[0]) >= LEFT_OUT else parts)]
         own = []
         for part in parts:
             kept = torch.ones(len(h), dtype=torch.bool).index_fill_(0, part, False)
             rest = ClassStatistics.concat(None, [self._fit(z[kept], used, rng)])
             own.append(self._score(rest, z[part])[:, 0].double() + self._shared(z[part])[:, 0])
-        found = self.evaluate(h[torch.cat(parts)])
+        found = self.evaluate_with(params, h[torch.cat(parts)])
         found[:, number] = torch.cat(own)
         return found
 

@@ -22,11 +22,13 @@ LEVELS = (
 )
 """Fractions of a class's samples whose largest score is kept."""
 LOW, MEDIAN = LEVELS.index(0.05), LEVELS.index(0.5)
-MOST_DENSITY, MOST_MARGIN = 0.5, -0.3
+MOST_DENSITY, MOST_MARGIN = 0.5, 0.0
 """How much a density and a margin count at most, in units of their spread, from the median. A larger margin says
 nothing: samples of unknown classes far from all known ones have large margins too."""
 FEW = 20
 """With fewer samples, a spread is at least that of a Gaussian in as many dimensions."""
+MOST, MANY_DENSITIES = 1000, 4_000_000
+"""Samples of a class that are left out at a time, and densities of all classes that are computed of them in a task."""
 TAIL = 3.0
 """Beyond the lowest sample: the change of the fraction's logarithm over a spread, as between 0.5 and 0.05."""
 NUMBERS = ("density", "density_spread", "margin", "margin_spread")
@@ -46,12 +48,14 @@ class Typicality:
     def add(self, densities: Densities, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
         """Add a task's classes, which `densities` knows already, given features (n, d) and labels y of its samples.
         Nothing is added where earlier classes are missing."""
-        if len(self) == classes.start:
-            rows = []
-            for number in classes:
-                found = densities.left_out(h[y == number], number, rng)
-                rows.append(measure(found, number, 1.0 if len(found) >= FEW else math.sqrt(h.shape[1] / 2)))
-            self.table = torch.cat([self.table, torch.stack(rows)])
+        if len(self) != classes.start:
+            return
+        params, most = densities.compute_params(), max(FEW, min(MOST, MANY_DENSITIES // (len(classes) * classes.stop)))
+        parts: list[tuple[Tensor, Tensor | None]] = []
+        for number in classes:
+            found = densities.left_out(params, h[y == number], number, most, rng)
+            parts.append((found[:, number], compute_margin(found, number, classes.stop)))
+        self.table = torch.cat([self.table, measure(parts, math.sqrt(h.shape[1] / 2))])
 
     def compute(self, found: Tensor, tasks: Sequence[range]) -> Tensor:
         """How typical each sample is of its densest class, (n,), between 0 and 1, given the log-densities of all
@@ -82,17 +86,16 @@ class Typicality:
             raise ValueError(f"{WHAT}: {TABLE} has values that are not possible")
 
 
-def measure(found: Tensor, number: int, least: float) -> Tensor:
-    """The row of a class in the table, from the log-densities of all classes at samples of it that were left out.
-    `least` is the smallest spread."""
-    margin = compute_margin(found, number, found.shape[1])
-    numbers = torch.tensor(
-        [
-            *summarize(found[:, number], least),
-            *((0.0, 1.0) if margin is None else summarize(margin, least)),
-        ]
-    )
-    return torch.cat([numbers, quantiles(add_up(found[:, number], margin, numbers))]).float()
+def measure(parts: Sequence[tuple[Tensor, Tensor | None]], wide: float) -> Tensor:
+    """The rows of a task's classes in the table, from the log-densities and margins of samples of each that were left
+    out. The classes share the usual margin. `wide` is the least spread where there are few samples."""
+    margins = [margin for _, margin in parts if margin is not None]
+    usual = summarize(torch.cat(margins), wide) if margins else (0.0, 1.0)
+    rows = []
+    for density, margin in parts:
+        numbers = torch.tensor([*summarize(density, wide), *usual])
+        rows.append(torch.cat([numbers, quantiles(add_up(density, margin, numbers))]))
+    return torch.stack(rows).float()
 
 
 def compute_margin(found: Tensor, number: int, known: int) -> Tensor | None:
@@ -101,8 +104,9 @@ def compute_margin(found: Tensor, number: int, known: int) -> Tensor | None:
     return found[:, number] - others.amax(1) if others.shape[1] else None
 
 
-def summarize(values: Tensor, least: float) -> tuple[float, float]:
-    """The median and the distance of the 5 % quantile from it, which is at least `least`."""
+def summarize(values: Tensor, wide: float) -> tuple[float, float]:
+    """The median and the distance of the 5 % quantile from it, which is at least 1; `wide` where values are few."""
+    least = 1.0 if len(values) >= FEW else max(1.0, wide)
     ordered = values.sort().values
     median, low = float(ordered[len(ordered) // 2]), float(ordered[len(ordered) // 20])
     return median, max(least, median - low)
