@@ -9,7 +9,7 @@ import spacenet
 from spacenet.cli.main import main
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from tests.model.support import blobs, model
+from tests.model.support import blobs, density_model, model
 
 X, Y = blobs([0, 1, 2, 3], per_class=10)
 
@@ -86,3 +86,20 @@ def test_bad_input_is_explained(
     assert main(["evaluate", *(text.format(model=file, data=data) for text in arguments)]) == 2
     assert words in capsys.readouterr().err
     assert data.read_bytes() == before
+
+
+def test_how_well_unknown_samples_are_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path / "m.safetensors", density_model("inputs", [0, 1], [2, 3]))
+    x, y = blobs([0, 1, 2, 3, 8], per_class=10)
+    np.savez(tmp_path / "data.npz", x=x, y=y)
+    command = ["evaluate", str(tmp_path / "m.safetensors"), str(tmp_path / "data.npz")]
+    assert main([*command, "--unknown", "0.1"]) == 0
+    out = capsys.readouterr().out
+    for words in ("false alarms", "wanted 10 %", "unknown found", "AUROC"):
+        assert words in out
+    assert main([*command, "--unknown", "0.1", "--json"]) == 0
+    assert set(json.loads(capsys.readouterr().out)["detection"]) == {"rate", "false_alarms", "found", "auroc"}
+    assert main([*command, "--unknown", "5"]) == 2
+    assert "--unknown: the fraction" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "AUROC" not in capsys.readouterr().out

@@ -14,7 +14,7 @@ from spacenet.config.model import PreprocessingConfig
 from spacenet.data import arrays
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from tests.model.support import blobs, model, new_model
+from tests.model.support import blobs, density_model, model, new_model
 from tests.warm import start
 
 X, _ = blobs([0, 1, "two", "three"], per_class=3)
@@ -191,3 +191,39 @@ def test_answers_come_while_the_input_is_open_and_a_reader_may_leave(file: Path)
         err = process.stderr.read()
         assert process.wait() == 141
     assert err == b""
+
+
+def test_unknown_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path / "m.safetensors", density_model("inputs"))
+    known, other = blobs([0, "cat"], per_class=20)[0], np.full((1, 8), 1e15, np.float32)
+    np.save(tmp_path / "x.npy", np.concatenate([known, other]))
+    file = tmp_path / "m.safetensors"
+    arguments = [str(tmp_path / "x.npy"), "--unknown", "0.05", "--top", "2", "--format"]
+    assert answers(file, *arguments, "text") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("unknown" in line for line in lines) < 20
+    assert lines[-1].split() == ["40", "unknown", "typicality", "0.0000"]
+    assert answers(file, *arguments, "csv") == 0
+    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert [*rows[0]] == ["input", "row", "label", "probability", "label_2", "probability_2", "typicality"]
+    assert (rows[-1]["label"], rows[-1]["probability_2"], rows[-1]["typicality"]) == ("unknown", "", "0")
+    assert answers(file, *arguments, "jsonl") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert found[-1] | {"input": ""} == {
+        "input": "",
+        "row": 40,
+        "unknown": True,
+        "typicality": 0.0,
+        "label": "unknown",
+        "probability": None,
+    }
+    sure = next(each for each in found if not each["unknown"])
+    assert len(sure["top"]) == 2
+    assert [each["unknown"] for each in found] == [row["label"] == "unknown" for row in rows]
+
+
+def test_a_method_that_cannot_tell_unknown_inputs(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert answers(file, str(tmp_path / "x.npy"), "--unknown", "0.05") == 2
+    assert "choose spacenet-density" in capsys.readouterr().err

@@ -64,6 +64,7 @@ FIXED: dict[str, Any] = {
     "pooled_covariance": True,
 }
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
+ELSEWHERE |= {"unknown", "unknown_label"}
 """What only images or other hardware show, or what changes no result."""
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
 OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "mirror", "nesterov"}

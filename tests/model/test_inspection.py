@@ -80,7 +80,8 @@ def test_what_is_kept_of_classes() -> None:
     size = len(to_bytes(model))
     found = inspect_model(model, size)
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
-    kept = 4 * (4 * floats + 8 + 1)
+    typical = 4 + 19
+    kept = 4 * (4 * (floats + typical) + 8 + 1)
     assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
     connections = found.connections
     kept += 2 * 4  # and the network's weight in each task

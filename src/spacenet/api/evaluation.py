@@ -43,6 +43,8 @@ class EvaluationResult(Shown, Evaluation):
         The wrong predictions with the highest confidence.
     unknown : dict
         Labels that the model does not know, and how many samples have each.
+    detection : Detection or None
+        With `unknown`, false alarms among known classes, and how many samples of unknown ones are found.
     """
 
     model: str = "model"
@@ -75,6 +77,7 @@ def evaluate(
     drop: Any = None,
     header: bool | None = None,
     resize: bool = False,
+    unknown: float | None = None,
     progress: bool = False,
 ) -> EvaluationResult:
     """Measure a model on labeled data: each task and class, old against new classes, confusion, calibration.
@@ -94,6 +97,9 @@ def evaluate(
         Whether the first line of a CSV file names its columns; by default found from the first two lines.
     resize : bool, default False
         Resize images in folders to the model's size.
+    unknown : float, optional
+        Measure how well samples of unknown classes are found, at the threshold where this fraction of the samples of
+        known classes is called unknown too. Those with labels that the model does not know should be.
     progress : bool, default False
         Show how far reading is.
 
@@ -121,7 +127,7 @@ def evaluate(
         (x, y), columns = arrays_from_memory("data", data, config), frame_inputs(data, config)
     name = Path(model).name if isinstance(model, str | Path) else "model"
     names = ", ".join(path.name for path in paths)
-    return EvaluationResult(**vars(evaluate_model(found, x, y, columns)), model=name, data=names or "data")
+    return EvaluationResult(**vars(evaluate_model(found, x, y, columns, unknown)), model=name, data=names or "data")
 
 
 def _find_model(model: Any) -> Model:

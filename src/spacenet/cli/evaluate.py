@@ -9,7 +9,7 @@ import tyro
 from tyro.conf import arg
 
 from spacenet import api
-from spacenet.cli.forms import ModelArgument, parse
+from spacenet.cli.forms import ModelArgument, UnknownOption, parse
 from spacenet.cli.output import output_file, print_tables
 from spacenet.config.stream import TableConfig
 from spacenet.errors import SettingsError
@@ -24,13 +24,15 @@ DATA = (
 @dataclass(frozen=True)
 class EvaluateOptions(TableConfig):
     """Measure a model on labeled data: accuracy on each task, precision and recall of each class, old against new
-    classes, confusion and calibration. Samples with labels that the model does not know are counted and left out.
+    classes, confusion and calibration. Samples with labels that the model does not know are counted and left out;
+    with --unknown they are those that should be called unknown.
     """
 
     model: ModelArgument
     data: Annotated[tyro.conf.Positional[tuple[Path, ...]], arg(metavar="DATA …", help=DATA, help_behavior_hint="")]
     resize: bool = False
     """Resize images to the model's size (stretched, if their proportions differ)."""
+    unknown: UnknownOption = None
     json: bool = False
     """Print everything as JSON instead of tables."""
     out: Path | None = None
@@ -45,7 +47,8 @@ def evaluate(arguments: list[str]) -> int:
         raise SettingsError("give labeled data: spacenet evaluate MODEL DATA")
     out = options.out and output_file(options.out, inputs=[options.model, *options.data])
     reading = {field.name: getattr(options, field.name) for field in fields(TableConfig)}
-    found = api.evaluate(options.model, options.data, resize=options.resize, progress=not options.quiet, **reading)
+    reading |= {"resize": options.resize, "unknown": options.unknown, "progress": not options.quiet}
+    found = api.evaluate(options.model, options.data, **reading)
     if options.json:
         print(json.dumps(found.to_plain(), indent=1))
     else:

@@ -18,6 +18,11 @@ from spacenet.config.settings import check, describe_bounds, field_docs, field_t
 T = TypeVar("T")
 MARKERS = (tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff, tyro.conf.HelptextFromCommentsOff)
 ModelArgument = Annotated[tyro.conf.Positional[Path], arg(metavar="MODEL", help="A model file.")]
+UNKNOWN_HELP = (
+    "Call inputs that are like no class unknown, at a threshold where this fraction of inputs of known classes, e.g. "
+    "0.05, is called so too."
+)
+UnknownOption = Annotated[float | None, arg(metavar="RATE", help=UNKNOWN_HELP, help_behavior_hint="")]
 LABELED_HELP = (
     "Samples with labels: .npz (x_train and y_train, or x and y; x_test and y_test are for the test), .csv or .parquet "
     "with --label, .npy with --label FILE, or a folder of images with one sub-folder per class."

@@ -11,7 +11,7 @@ import tyro
 from annotated_types import Ge
 from tyro.conf import arg
 
-from spacenet.cli.forms import ModelArgument, parse
+from spacenet.cli.forms import ModelArgument, UnknownOption, parse
 from spacenet.cli.output import output_file
 from spacenet.config.stream import TableConfig
 from spacenet.data.inputs import Chunk, read_inputs
@@ -19,6 +19,7 @@ from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import Format, Writer, predict_chunk, warn_of_scale
+from spacenet.model.unknown import check_rate
 from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
@@ -41,6 +42,7 @@ class PredictOptions(TableConfig):
     """How many of the most probable classes to print."""
     resize: bool = False
     """Resize images to the model's size (stretched, if their proportions differ)."""
+    unknown: UnknownOption = None
     out: Path | None = None
     """Write to this file instead of the standard output; it is written whole or not at all."""
 
@@ -64,13 +66,14 @@ def predict(arguments: list[str]) -> int:
 
 
 def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: TextIO) -> int:
-    writer = Writer(options.format, model, options.top, several=len(options.inputs) > 1)
+    rate = check_rate(options.unknown)
+    writer = Writer(options.format, model, options.top, several=len(options.inputs) > 1, unknown=rate is not None)
     out.write(writer.heading())
     count = 0
     for chunk in chunks:
         if not count:
             warn_of_scale(model, chunk.x)
-        out.write(writer.lines(predict_chunk(model, chunk, options.top)))
+        out.write(writer.lines(predict_chunk(model, chunk, options.top, rate)))
         out.flush()
         count += len(chunk.x)
     return count

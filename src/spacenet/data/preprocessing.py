@@ -25,6 +25,8 @@ OUTLIER = 5.0
 CENTERING = 0.5
 CLIP = 10.0
 """The largest magnitude of normalized values of a table, in standard deviations."""
+FAR = 10.0
+"""How many times as large as that a value may be before it is not cut off any more, but like nothing ever seen."""
 LEAST_SPREAD = 1e-6
 """A column is divided by at least this part of its mean: one that is almost constant at first may vary later."""
 MAX_ROWS = 100_000
@@ -90,6 +92,13 @@ class Normalization:
     def __call__(self, x: Array) -> Tensor:
         made = _to_scaled_tensor(x, self.scale, self.root).sub_(self.mean).div_(self.std)
         return made.clamp_(-self.clip, self.clip) if math.isfinite(self.clip) else made
+
+    def is_far(self, x: Array) -> Array:
+        """Which of several samples have a value that is far beyond where it is cut off, (n,)."""
+        if not math.isfinite(self.clip):
+            return np.zeros(len(x), bool)
+        made = replace(self, clip=math.inf)(x).flatten(1)
+        return ~np.asarray((made.abs() <= FAR * self.clip).all(1))
 
     def invert(self, z: Tensor) -> Array:
         """Raw values that are normalized to these, where they are not cut off."""

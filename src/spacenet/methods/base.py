@@ -31,6 +31,7 @@ from spacenet.config.model import MethodSettings
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.config.settings import field_types
 from spacenet.data.stream import Samples, Stream, Task
+from spacenet.errors import SettingsError
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint, Params
@@ -341,6 +342,11 @@ class Method(ABC):
     def truncate(self, directions: int) -> Pack:
         """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
+
+    def typicality(self, x: Tensor) -> Tensor:
+        """For any number of samples, about the fraction of their class's own samples that are less typical of it, (n,),
+        for methods that keep class statistics."""
+        raise SettingsError(f"{self.name} cannot tell unknown classes; choose spacenet-density", setting="unknown")
 
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
         """The scores of any number of samples for each of these numbers of directions."""

@@ -22,6 +22,7 @@ from spacenet.methods.density.densities import ClassMemory, Densities, combine, 
 from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.readout import Readout, readout_scores
 from spacenet.methods.density.selection import choose_weight, hold_out
+from spacenet.methods.density.typicality import Typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
@@ -32,6 +33,7 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
+TYPICAL = "typicality"
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class SpaceNetDensity(AdaptiveMethod):
     """The parameters of the network's units after the first task, where features are used."""
     weights: Tensor = kept(WEIGHTS, Tensor, on_cpu=True)
     """The network's weight in each task, (tasks,), where it was chosen; otherwise empty."""
+    typical: Typicality = kept(TYPICAL, Typicality, on_cpu=True)
+    """What is usual of each class's own samples."""
     search_space: ClassVar = {
         "method.shrinkage": Uniform(0.02, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
@@ -135,6 +139,8 @@ class SpaceNetDensity(AdaptiveMethod):
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
         self._add_classes(self.densities, task, h, y)
+        if not self.settings.pooled_covariance:
+            self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling)
 
@@ -206,8 +212,28 @@ class SpaceNetDensity(AdaptiveMethod):
 
         return Pack(forward, params)
 
+    def typicality(self, x: Tensor) -> Tensor:
+        if self.settings.pooled_covariance:
+            reason = "with a pooled covariance, the densities of old classes change with later tasks"
+            raise SettingsError(f"{reason}; set pooled_covariance to False", setting="unknown")
+        if not len(self.typical):
+            reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
+            remedy = "learn its tasks again with this version"
+            raise SettingsError(f"{reason}; {remedy}", setting="unknown")
+        h = map_batches(self.represent, x, self.device)
+        found = self.densities.evaluate_with(self._density_params, h)
+        typical = self.typical.compute(found, self.classes[: self.tasks_learned])
+        if self._representation(tuple(x.shape[1:])) == "edges":
+            typical[~h.any(1)] = 0.0  # the same everywhere: near the center of what edges of any image are
+        return typical
+
+    @cached_property
+    def _density_params(self) -> Params:
+        return self.densities.compute_params()
+
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        extra = sum(tensor.nbytes for tensor in (*self.first_units.values(), *self.readout.tensors().values()))
+        others = (self.first_units, self.readout.tensors(), self.typical.tensors())
+        extra = sum(tensor.nbytes for each in others for tensor in each.values())
         return self.densities.class_memory(self._representation(input_shape), extra)
 
     @property
@@ -217,6 +243,7 @@ class SpaceNetDensity(AdaptiveMethod):
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
         self.readout.keep(kept)
+        self.typical.keep(kept)
         of_first = kept[kept < len(self.classes[0])]
         for key in self.blueprint.output.keys() if self.first_units else ():
             self.first_units[key] = self.first_units[key][of_first]
@@ -228,7 +255,9 @@ class SpaceNetDensity(AdaptiveMethod):
             if float(weights[WEIGHTS].max()) > MAX_WEIGHT:
                 raise ValueError("the network: weights has values that are not possible")
             extra = {name: tensor for name, tensor in extra.items() if name != WEIGHTS}
-        optional = {"view": self.uses_features, "readout": self.readout.size > 0}
+        if typical := section(extra, TYPICAL):
+            Typicality.check(typical, sum(map(len, self.classes)))
+        optional = {TYPICAL: bool(typical), "view": self.uses_features, "readout": self.readout.size > 0}
         check_sections(extra, "density", *(name for name, used in optional.items() if used))
         first_params: Params = {}
         if self.uses_features:

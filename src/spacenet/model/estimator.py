@@ -38,7 +38,9 @@ from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.encoders.weights import restore_module
 from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
+from spacenet.model.labels import Label
 from spacenet.model.model import Model, fixed_setting_error, model_method
+from spacenet.model.unknown import check_rate, unknown_label
 from spacenet.nets import net_name
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
@@ -151,26 +153,48 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     # Predicting
 
     def predict(self, X: Any) -> Array:  # noqa: N803
-        """The most probable class of each sample."""
-        chosen = self.predict_proba(X).argmax(1)  # first: it says if the classifier is not fitted
-        return np.asarray(self.classes_[chosen])
+        """The most probable class of each sample; with `unknown`, `unknown_label` for those that are like no class."""
+        (model, x), rate = self._prepare(X), check_rate(self.unknown)
+        if rate is None:
+            return np.asarray(self.classes_[model.predict_proba(x).argmax(1)])
+        classes = _label_array([*model.classes, unknown_label(model.classes, self.unknown_label)])
+        known = model.typicality(x) >= rate
+        found = np.full(len(x), len(classes) - 1)
+        if known.any():
+            found[known] = model.predict_proba(x[known]).argmax(1)
+        return np.asarray(classes[found])
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """The probability of each class, (n, classes), with columns as in `classes_`."""
+        model, x = self._prepare(X)
+        return model.predict_proba(x)
+
+    def decision_function(self, X: Any) -> Array:  # noqa: N803
+        """The log-probability of each class, (n, classes), as scikit-learn's classifiers have it, not its outlier
+        detectors: of two classes, (n,), that of the second less that of the first."""
+        model, x = self._prepare(X)
+        found = model.class_scores(x)
+        return found[:, 1] - found[:, 0] if found.shape[1] == 2 else found
+
+    def score_samples(self, X: Any) -> Array:  # noqa: N803
+        """How typical each sample is of the class that it is most like, (n,): about the fraction of the class's own
+        samples that are less typical. With ``unknown=0.05``, `predict` calls those below 0.05 unknown."""
+        model, x = self._prepare(X)
+        return model.typicality(x)
+
+    def _prepare(self, X: Any) -> tuple[Model, Array]:  # noqa: N803
+        """The model, and samples as it takes them. Raises an error if the classifier is not fitted."""
         check_is_fitted(self, "model_")
         x = self._gather(X)
-        if x is not None:
-            return self.model_.predict_proba(x)
-        if self.encoder is None:
+        if x is None and self.encoder is None:
             x = validate_data(self, X, reset=False, allow_nd=True, dtype="numeric")
-        else:
+        elif x is None:
             x = check_array(X, allow_nd=True, dtype="numeric")
-        return self.model_.predict_proba(x)
+        return self.model_, np.asarray(x)
 
     @property
     def classes_(self) -> Array:
-        labels = self._fitted().classes
-        return np.array(labels, dtype=object if len(set(map(type, labels))) > 1 else None)
+        return _label_array(self._fitted().classes)
 
     @property
     def tasks_(self) -> list[tuple[Any, ...]]:
@@ -333,6 +357,11 @@ def _describe_type(hint: Any) -> str:
     return {types.NoneType: "None", str: "str"}.get(hint, getattr(hint, "__name__", str(hint)))
 
 
+def _label_array(labels: list[Label]) -> Array:
+    """Labels as an array; those of different types stay what they are."""
+    return np.array(labels, dtype=object if len(set(map(type, labels))) > 1 else None)
+
+
 def _seed(state: Any) -> int:
     """A number as it is; from anything else that scikit-learn takes, a number is drawn."""
     if isinstance(state, (int, np.integer)) and not isinstance(state, bool) and state >= 0:
@@ -351,7 +380,7 @@ def _document() -> None:
     """Give the class its signature and its docstring, made from the settings."""
     settings = setting_parameters()
     own = {"method": default_method(CUSTOM), "net": AUTO} | {name: p.default for name, p in settings.items()}
-    own |= {"random_state": 0, "verbose": False}
+    own |= {"random_state": 0, "verbose": False, "unknown": None, "unknown_label": None}
     parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in own.items()]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     SpaceNetClassifier.__init__.__signature__ = inspect.Signature([itself, *parameters])  # type: ignore[attr-defined]
@@ -375,6 +404,12 @@ DOC = """A classifier that learns new classes one task after another, in a netwo
         Everything random follows from it. The default gives the same model every time.
     verbose : bool
         Print a line per epoch.
+    unknown : float or None
+        Call samples that are like no class unknown in `predict`, at a threshold where this fraction of the samples of
+        known classes, e.g. 0.05, is called so too. It may be set at any time. (Only spacenet-density.)
+    unknown_label : label or None
+        What `predict` calls them. The default is -1 if all classes are numbers, as scikit-learn labels outliers, and
+        "unknown" otherwise; it must not be a class.
 
     Attributes
     ----------

@@ -31,6 +31,7 @@ from spacenet.model.scores import (
     old_against_new,
     percentage,
 )
+from spacenet.model.unknown import Detection, check_rate
 from spacenet.utils.text import plural, printable
 
 MAX_NAMED = 10
@@ -67,6 +68,8 @@ class Evaluation:
     confusion: Counts
     """(true, predicted), in the order of `classes`."""
     mistakes: Mistakes
+    detection: Detection | None = None
+    """How well samples of unknown classes are found, where that was asked for."""
 
     @property
     def labels(self) -> list[list[str]]:
@@ -79,10 +82,12 @@ class Evaluation:
     def to_plain(self) -> dict[str, Any]:
         """Everything but the inputs of the mistakes, as JSON has it."""
         calibration = self.calibration
+        detection = {"detection": asdict(self.detection)} if self.detection else {}
         return {
             "accuracy": self.accuracy,
             "samples": self.samples,
             "unknown": dict(self.unknown),
+            **detection,
             "tasks": [asdict(task) for task in self.tasks],
             "old_new": asdict(self.old_new) if self.old_new else None,
             "classes": [asdict(each) for each in self.classes],
@@ -96,16 +101,19 @@ class Evaluation:
         }
 
 
-def evaluate_model(model: Model, x: Array | Rows, y: Array, columns: Sequence[str] = ()) -> Evaluation:
+def evaluate_model(
+    model: Model, x: Array | Rows, y: Array, columns: Sequence[str] = (), unknown: float | None = None
+) -> Evaluation:
     """Evaluate a model on raw samples and their labels, chunk by chunk: they may lie in a file. `columns` are the names
-    of a table's inputs.
+    of a table's inputs. With `unknown`, the fraction of samples of known classes that may be called unknown, also
+    measure how well samples of other classes are found.
 
     Raises `DataError` if the model knows none of the labels.
     """
     y = check_labels(y, "y")
     if len(x) != len(y):
         raise DataError(f"{len(x)} samples and {len(y)} labels; give one label per sample")
-    tally, step = _Tally(model), samples_per_chunk(model.input_shape)
+    tally, step = _Tally(model, check_rate(unknown)), samples_per_chunk(model.input_shape)
     warn_of_scale(model, np.asarray(x[:step]))
     for first in range(0, len(y), step):
         tally.add(np.asarray(x[first : first + step]), y[first : first + step], first)
@@ -116,8 +124,11 @@ def evaluate_model(model: Model, x: Array | Rows, y: Array, columns: Sequence[st
 class _Tally:
     """Counts that grow with each chunk."""
 
-    def __init__(self, model: Model) -> None:
-        self.model, self.classes = model, model.classes
+    def __init__(self, model: Model, rate: float | None = None) -> None:
+        self.model, self.classes, self.rate = model, model.classes, rate
+        self.typicality: list[Array] = []
+        """Of all samples, where it is asked for."""
+        self.known: list[Array] = []
         count = len(self.classes)
         self.confusion = np.zeros((count, count), np.int64)
         self.own = [self._places(distinct(task)) for task in model.tasks]
@@ -135,6 +146,9 @@ class _Tally:
         for label, place, number in zip(labels.tolist(), places.tolist(), counts, strict=True):
             if place < 0:
                 self.unknown[printable(label)] += number
+        if self.rate is not None:
+            self.typicality.append(self.model.typicality(x))
+            self.known.append(truth >= 0)
         known = np.flatnonzero(truth >= 0)
         if not len(known):
             return
@@ -198,7 +212,13 @@ class _Tally:
             calibration=self.calibration,
             confusion=self.confusion,
             mistakes=self.mistakes,
+            detection=self._detection(),
         )
+
+    def _detection(self) -> Detection | None:
+        if self.rate is None:
+            return None
+        return Detection.of(np.concatenate(self.typicality), np.concatenate(self.known), self.rate)
 
     def _first_tasks(self) -> list[int]:
         """For each class the task in which it came first; they come in this order."""

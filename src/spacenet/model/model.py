@@ -21,6 +21,7 @@ from spacenet.config.model import ModelConfig, PreprocessingConfig
 from spacenet.config.presets import resolve_automatic
 from spacenet.data.augmentation import check_images
 from spacenet.data.checks import (
+    MAX_MAGNITUDE,
     check_labels,
     check_same_type,
     check_samples,
@@ -120,6 +121,17 @@ class Model:
         classes = self.classes
         return [classes[number] for number in self.predict_proba(x).argmax(1)]
 
+    def typicality(self, x: Array) -> Array:
+        """How typical each sample is of the class that it is most like, (n,): about the fraction of the class's own
+        samples that are less typical. A sample that is below 0.05 is unknown, if 5 % of the samples of known classes
+        may be called so too. Never raises an error because values are large."""
+        if x.dtype.kind == "f":
+            x = np.clip(x, -MAX_MAGNITUDE, MAX_MAGNITUDE)
+        x = self.check_inputs(x)
+        found = np.asarray(self.method.typicality(self.fitted_normalization(x)).numpy())
+        found[self.fitted_normalization.is_far(x)] = 0.0
+        return found
+
     def scores(self, x: Array) -> Tensor:
         """One score for each output. Raises `DataError` where the numbers in between are too large for 32 bits."""
         x = self.check_inputs(x)
@@ -135,6 +147,14 @@ class Model:
         each = self.scores(x).double().softmax(1)
         total = torch.zeros(len(each), len(self.classes), dtype=torch.float64)
         return np.asarray(total.index_add_(1, self.columns(), each).numpy())
+
+    def class_scores(self, x: Array) -> Array:
+        """The logarithms of the same, which tell probabilities near 0 apart."""
+        each, columns = self.scores(x).double().log_softmax(1), self.columns()
+        if len(each.T) == len(self.classes):
+            return np.asarray(each.numpy())
+        found = [each[:, columns == number].logsumexp(1) for number in range(len(self.classes))]
+        return np.asarray(torch.stack(found, 1).numpy())
 
     def columns(self) -> Tensor:
         """For each output, the index of its class."""

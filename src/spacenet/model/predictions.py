@@ -5,7 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.model.labels import Label
 from spacenet.model.model import Model
+from spacenet.model.unknown import UNKNOWN
 from spacenet.utils.text import printable
 
 log = logging.getLogger("spacenet")
@@ -30,7 +31,9 @@ class Prediction:
 
     input: str
     row: int | None
-    classes: Sequence[tuple[Label, float]]  # each with its probability
+    classes: Sequence[tuple[Label, float]]  # each with its probability; none if the sample is unknown
+    typicality: float | None = None
+    """Where unknown samples are looked for, about the fraction of its class's own samples that are less typical."""
 
 
 def warn_of_scale(model: Model, x: Array) -> None:
@@ -42,7 +45,10 @@ def warn_of_scale(model: Model, x: Array) -> None:
         )
 
 
-def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
+def predict_chunk(model: Model, chunk: Chunk, top: int = 1, unknown: float | None = None) -> list[Prediction]:
+    """Predict; with `unknown`, samples that are like no class have none: that many of those of known classes, too."""
+    if unknown is not None:
+        return _predict_known(model, chunk, top, unknown)
     probabilities = model.predict_proba(chunk.x)
     if not np.isfinite(probabilities).all():
         bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
@@ -53,6 +59,17 @@ def predict_chunk(model: Model, chunk: Chunk, top: int = 1) -> list[Prediction]:
     return [
         Prediction(name, row, [(classes[number], float(own[number])) for number in numbers])
         for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
+    ]
+
+
+def _predict_known(model: Model, chunk: Chunk, top: int, unknown: float) -> list[Prediction]:
+    typicality = model.typicality(chunk.x)
+    known = np.flatnonzero(typicality >= unknown).tolist()
+    inputs, rows = [chunk.inputs[row] for row in known], [chunk.rows[row] for row in known]
+    found = iter(predict_chunk(model, Chunk(inputs, rows, chunk.x[known]), top) if len(known) else ())
+    return [
+        replace(next(found) if share >= unknown else Prediction(name, row, ()), typicality=share)
+        for name, row, share in zip(chunk.inputs, chunk.rows, typicality.tolist(), strict=True)
     ]
 
 
@@ -67,27 +84,33 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
 class Writer:
     """Turns predictions into lines of one format; with `several` inputs, each line names its input."""
 
-    def __init__(self, form: Format, model: Model, top: int, several: bool) -> None:
-        self.form, self.several = form, several
+    def __init__(self, form: Format, model: Model, top: int, several: bool, unknown: bool = False) -> None:
+        self.form, self.several, self.unknown = form, several, unknown
         self.top = min(top, len(model.classes))
         self._label_width = min(WIDEST, max(len(printable(label)) for label in model.classes))
+        if unknown:
+            self._label_width = max(self._label_width, len(UNKNOWN))
 
     def heading(self) -> str:
         if self.form != "csv":
             return ""
         numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
-        return _csv_lines([["input", "row", *(f"{word}{n}" for n in numbers for word in ("label", "probability"))]])
+        names = [f"{word}{n}" for n in numbers for word in ("label", "probability")]
+        return _csv_lines([["input", "row", *names, *(["typicality"] if self.unknown else [])]])
 
     def lines(self, several: Sequence[Prediction]) -> str:
         if self.form == "csv":
-            return _csv_lines([_csv_row(prediction) for prediction in several])
+            return _csv_lines([_csv_row(prediction, self.top) for prediction in several])
         if self.form == "jsonl":
             return "".join(json.dumps(_plain(prediction)) + "\n" for prediction in several)
         lines = []
         names = [_name(prediction.input, prediction.row, self.several) for prediction in several]
         width, label_width = max(map(len, names), default=0), self._label_width
         for name, prediction in zip(names, several, strict=True):
-            found = (f"{printable(label):{label_width}}  {100 * share:6.2f} %" for label, share in prediction.classes)
+            found = [f"{printable(label):{label_width}}  {100 * share:6.2f} %" for label, share in prediction.classes]
+            if prediction.typicality is not None:
+                found = found or [f"{UNKNOWN:{label_width}}  {'':8}"]
+                found.append(f"typicality {prediction.typicality:.4f}")
             lines.append("  ".join([f"{name:{width}}", *found]) + "\n")
         return "".join(lines)
 
@@ -98,9 +121,12 @@ def _name(name: str, row: int | None, several: bool) -> str:
     return f"{printable(name)}[{row}]" if several else str(row)
 
 
-def _csv_row(prediction: Prediction) -> list[object]:
+def _csv_row(prediction: Prediction, top: int) -> list[object]:
     row = "" if prediction.row is None else prediction.row
-    values = (value for label, share in prediction.classes for value in (printable(label), f"{share:.6g}"))
+    values = [value for label, share in prediction.classes for value in (printable(label), f"{share:.6g}")]
+    if prediction.typicality is not None:
+        values = values or [UNKNOWN, *[""] * (2 * top - 1)]
+        values.append(f"{prediction.typicality:.6g}")
     return [printable(prediction.input), row, *values]
 
 
@@ -112,5 +138,8 @@ def _csv_lines(rows: Sequence[Sequence[object]]) -> str:
 
 def _plain(prediction: Prediction) -> dict[str, Any]:
     top = [{"label": label, "probability": float(f"{share:.6g}")} for label, share in prediction.classes]
-    plain = {"input": prediction.input, "row": prediction.row, **top[0]}
+    plain: dict[str, Any] = {"input": prediction.input, "row": prediction.row}
+    if prediction.typicality is not None:
+        plain |= {"unknown": not top, "typicality": float(f"{prediction.typicality:.6g}")}
+    plain |= top[0] if top else {"label": UNKNOWN, "probability": None}
     return {**plain, "top": top} if len(top) > 1 else plain

@@ -48,7 +48,20 @@ def evaluation_table(found: "Evaluation") -> Table:
             ("new classes", found.old_new.new_accuracy, "accuracy on the last task"),
         )
         rows[1:1] = [[name, f"{percent(value, 2)} %", text] for name, value, text in sides if value is not None]
+    rows += detection_rows(found)
     return Table("Evaluation", [], rows, "lrl", [text] if (text := unknown_text(found)) else [])
+
+
+def detection_rows(found: "Evaluation") -> list[list[str]]:
+    """How well samples of unknown classes are found; empty if they were not looked for."""
+    if (detection := found.detection) is None:
+        return []
+    wanted = f"known classes called unknown; wanted {detection.rate:g} %"
+    rows = [["false alarms", f"{percent(detection.false_alarms, 2)} %", wanted]]
+    if detection.auroc is not None:
+        rows.append(["unknown found", f"{percent(detection.found, 2)} %", "of samples with unknown labels"])
+        rows.append(["AUROC", f"{detection.auroc:.4f}", "how well typicality ranks known before unknown"])
+    return rows
 
 
 def unknown_text(found: "Evaluation") -> str:

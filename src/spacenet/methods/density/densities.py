@@ -27,6 +27,9 @@ from spacenet.utils.tensors import (
 SCALE = "the features' scale"
 MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
+FOLDS, LEFT_OUT, MOST_OTHERS = 4, 100, 2000
+"""A quarter of a class is left out of statistics to see what is usual for it; where that would be fewer samples than
+the second, each quarter in turn. Of very many others, so many are enough for these statistics."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
@@ -173,6 +176,45 @@ class Densities:
         """The same with only the first directions of each Gaussian."""
         classes = None if self.classes is None else self.classes.truncate(directions)
         return replace(self, directions=min(directions, self.directions), classes=classes)
+
+    def evaluate(self, h: Tensor) -> Tensor:
+        """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
+        too large to compute with."""
+        return self.evaluate_with(self.compute_params(), h)
+
+    def evaluate_with(self, params: Params, h: Tensor) -> Tensor:
+        """The same, given what `compute_params` returned."""
+        found = scores(params, h).double() + self._shared(self._fitted()[0].scale(h))
+        return found.where(found.isfinite(), -math.inf)
+
+    def _shared(self, z: Tensor) -> Tensor:
+        """What `scores` leaves out of the log-density of each class at features in the common scale, (n, 1)."""
+        volume = z.shape[1] / 2 * math.log(2 * math.pi * self.shrinkage)
+        return -(z.double().square().sum(1, keepdim=True) / (2 * self.shrinkage) + volume)
+
+    def left_out(self, params: Params, h: Tensor, number: int, most: int, rng: Generator) -> Tensor:
+        """The log-density of each class at samples of one class, (m, classes); its own is that by statistics without
+        these samples. Of a single sample it is that of its own, less what a sample loses on average. `params` is what
+        `compute_params` returned, `most` how many samples are left out at a time."""
+        scaling, classes = self._fitted()
+        z, order = scaling.scale(h), torch.randperm(len(h), generator=rng)
+        folds = min(FOLDS, len(h))
+        if folds < 2:
+            found = self.evaluate_with(params, h)
+            found[:, number] -= z.shape[1] / 2
+            return found
+        used = int(classes.weight[number].isfinite().sum())
+        parts = [order[fold::folds] for fold in range(folds)]
+        parts = [part[:most] for part in (parts[:1] if len(parts[0]) >= LEFT_OUT else parts)]
+        own = []
+        for part in parts:
+            kept = torch.ones(len(h), dtype=torch.bool).index_fill_(0, part, False)
+            others = order[kept[order]][:MOST_OTHERS]
+            rest = ClassStatistics.concat(None, [self._fit(z[others], used, rng)])
+            own.append(self._score(rest, z[part])[:, 0].double() + self._shared(z[part])[:, 0])
+        found = self.evaluate_with(params, h[torch.cat(parts)])
+        found[:, number] = torch.cat(own)
+        return found
 
     def sample(self, each: int, rng: Generator) -> Tensor:
         """Draw features of `each` samples per class, one class after the other: (classes · each, d)."""

@@ -1,0 +1,148 @@
+"""How well samples of unknown classes are found: `python -m benchmarks.unknown [--json FILE]`, from the root.
+
+Images are learned two classes at a time with the settings of their preset, tables one class at a time with the defaults
+of the estimator; some classes are never taught. On test samples, after all tasks: how often those of known classes are
+called unknown (false alarms), those of the first task among them, and how well those of unknown classes are found.
+Beside it noise, constant and huge inputs: how many of them are called unknown.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.model_selection import train_test_split
+
+import spacenet
+from benchmarks.command import measured, read_options
+from spacenet.data.preprocessing import Array
+from spacenet.model.estimator import SpaceNetClassifier
+from spacenet.model.model import Model
+from spacenet.model.unknown import Detection
+from spacenet.report.tables import Table
+
+SAMPLES, SPLITS = 200, 5
+"""Strange inputs of each kind, and random halves of each table."""
+TASKS = "0,1/2,3/4,5/6,7"
+COLUMNS = {
+    "auroc": "AUROC",
+    "false_alarms": "false alarms %",
+    "first_task": "first task %",
+    "found": "found %",
+    "noise": "noise %",
+    "constant": "constant %",
+    "huge": "huge %",
+}
+HUGE = 1e15
+TABLES = {"wine": load_wine, "breast cancer": load_breast_cancer}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What is measured."""
+
+    rate: float = 0.05
+    """The false-alarm rate that is wanted."""
+    epochs: int | None = None
+    """Instead of the presets'."""
+    data_dir: Path | None = None
+    """Folder with the data sets."""
+    streams: tuple[str, ...] = ("split-mnist", "split-fashion-mnist", "split-digits")
+    """Whose classes 8 and 9 are never taught."""
+    json: Path | None = None
+    """Write the raw figures to this file."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A model, and test samples of known and unknown classes."""
+
+    data: str
+    model: Model
+    x: Array
+    y: Array
+    unknown: tuple[int, ...]
+
+
+def measure(options: Options, console: Console) -> dict[str, Any]:
+    """Measure and print; returns the raw figures."""
+    torch.set_num_threads(1)
+    rows = [_figures(each, options.rate) for each in _learned(options)]
+    found = {row["data"]: [other for other in rows if other["data"] == row["data"]] for row in rows}
+    table = Table(
+        f"Samples of unknown classes, wanted false alarms {100 * options.rate:g} %",
+        ["data", *COLUMNS.values()],
+        [[data, *(_mean(own, name) for name in COLUMNS)] for data, own in found.items()],
+        "l" + "r" * len(COLUMNS),
+    )
+    console.print(table)
+    return {"date": date.today().isoformat(), "rate": options.rate, "rows": rows}
+
+
+def _mean(rows: list[dict[str, Any]], name: str) -> str:
+    mean = float(np.mean([row[name] for row in rows]))
+    return f"{mean:.3f}" if name == "auroc" else f"{mean:.1f}"
+
+
+def _learned(options: Options) -> Iterator[Learned]:
+    given: dict[str, Any] = {} if options.epochs is None else {"epochs": options.epochs}
+    folder: dict[str, Any] = {} if options.data_dir is None else {"data_dir": options.data_dir}
+    for name in options.streams:
+        model = spacenet.run(name, "spacenet-density", tasks=TASKS, progress=False, **given, **folder).model
+        assert model is not None
+        data = spacenet.stream(name, **folder).dataset
+        yield Learned(f"{name} without 8, 9", model, np.asarray(data.x_test), np.asarray(data.y_test), (8, 9))
+    for name, load in TABLES.items():
+        x, y = load(return_X_y=True)
+        for unknown in np.unique(y).tolist():
+            yield from _learn_table(f"{name} without {unknown}", x, y, unknown, given)
+
+
+def _learn_table(what: str, x: Array, y: Array, unknown: int, given: dict[str, Any]) -> Iterator[Learned]:
+    """A classifier of the other classes, one task each, for each random half of the table."""
+    for seed in range(SPLITS):
+        halves = train_test_split(x, y, test_size=0.5, stratify=y, random_state=seed)
+        x_train, x_test, y_train, y_test = (np.asarray(each) for each in halves)
+        classifier = SpaceNetClassifier(**given)
+        for number in np.unique(y_train[y_train != unknown]):
+            classifier.partial_fit(x_train[y_train == number], y_train[y_train == number])
+        yield Learned(what, classifier.model_, x_test, y_test, unknown=(unknown,))
+
+
+def _figures(each: Learned, rate: float) -> dict[str, Any]:
+    """What is measured of one model."""
+    model, known = each.model, ~np.isin(each.y, each.unknown)
+    typicality = np.concatenate([model.typicality(part) for part in np.array_split(each.x, -(-len(each.y) // 1000))])
+    first = np.isin(each.y, np.array(model.tasks[0]))
+    return {
+        "data": each.data,
+        **asdict(Detection.of(typicality, known, rate)),
+        "first_task": 100 * float((typicality[first] < rate).mean()),
+        **{name: 100 * float((model.typicality(x) < rate).mean()) for name, x in _strange(each.x[known]).items()},
+    }
+
+
+def _strange(x: Array) -> dict[str, Array]:
+    """Inputs that are of no class, in the range of samples: each value drawn by itself, all the same, and huge ones."""
+    rng, values = np.random.default_rng(0), x.reshape(len(x), -1).astype(np.float64)
+    low, high = values.min(0), values.max(0)
+    if x.ndim > 2:  # pixels share a range
+        low, high = np.full_like(low, low.min()), np.full_like(high, high.max())
+    made = {"noise": low + rng.random((SAMPLES, len(low))) * (high - low)}
+    made["constant"] = np.repeat(np.linspace(low.min(), high.max(), SAMPLES)[:, None], len(low), 1)
+    made["huge"] = np.where(rng.random((SAMPLES, values.shape[1])) < 0.5, -HUGE, HUGE)
+    return {name: part.reshape(SAMPLES, *x.shape[1:]) for name, part in made.items()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return measured("unknown", read_options(Options, "unknown", arguments), measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
