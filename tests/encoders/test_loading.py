@@ -38,8 +38,9 @@ def test_the_encoder_in_a_package() -> None:
     assert (encoder.features, encoder.version, encoder.shape) == (1584, "0.1.0", (3, 224, 224))
     assert encoder.checksum.startswith("57934424")
     features = encoder.encode(encoder.prepare(pictures(1)))
-    assert features.shape == (1, 1280)
-    assert 0.3 < float(features.std()) < 1.0
+    assert features.shape == (1, 1584)
+    assert float(features[:, :1280].min()) >= 0  # of the last feature maps, after their activation
+    assert 0.3 < float(features[:, :1280].std()) < 1.0
     assert load_encoder("efficientnet-lite0", encoder.checksum) is encoder
 
 
