@@ -23,9 +23,9 @@ from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.errors import DataError, SettingsError, SpaceFull
 from spacenet.experiments.run import MODEL
 from spacenet.methods.base import Method
-from spacenet.model.estimator import setting_parameters
 from spacenet.model.export import export_model
 from spacenet.model.file import to_bytes
+from spacenet.model.parameters import setting_parameters
 from tests.model.support import blobs
 
 SMALL: dict[str, Any] = {"hidden": (40, 40), "epochs": 3}

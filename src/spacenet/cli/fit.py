@@ -20,9 +20,10 @@ from spacenet.data.sources import LabeledData, read_labeled
 from spacenet.data.task import TaskLabels, check_labels, split_classes
 from spacenet.encoders.loading import load_encoder
 from spacenet.errors import SettingsError
-from spacenet.model.estimator import METHODS, SpaceNetClassifier, setting_parameters
+from spacenet.model.estimator import SpaceNetClassifier
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
+from spacenet.model.parameters import METHODS, setting_parameters
 from spacenet.model.predictions import accuracy
 from spacenet.utils.files import real_path
 from spacenet.utils.lock import lock

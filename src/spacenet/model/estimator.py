@@ -5,14 +5,10 @@ their bounds and texts, and nowhere else.
 """
 
 import inspect
-import textwrap
-import types
-import typing
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cache
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -27,9 +23,8 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
-from spacenet.config.model import AUTO, SECTIONS, ModelConfig, merge, settings_type, sort_into_sections
+from spacenet.config.model import AUTO, ModelConfig, merge, sort_into_sections
 from spacenet.config.presets import default_method, preset_config
-from spacenet.config.settings import field_docs, field_types
 from spacenet.config.stream import CUSTOM
 from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
@@ -40,16 +35,13 @@ from spacenet.errors import SettingsError
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.labels import Label
 from spacenet.model.model import Model, fixed_setting_error, model_method
+from spacenet.model.parameters import setting_parameters
 from spacenet.model.unknown import check_rate, unknown_label
 from spacenet.nets import net_name
 
-METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
-EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum", "encoder_version")
-"""Settings of a run that a model does not have."""
 NEEDS_ENCODER = (
     'the samples are texts or arrays of different lengths; give an encoder, e.g. "all-minilm-l6-v2" for texts'
 )
-WIDTH = 110  # characters of a line in the docstring
 
 
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
@@ -304,57 +296,6 @@ def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     classifier.n_features_in_ = model.input_shape[0]
     classifier._learned_params = classifier._params_before = classifier._plain_params()
     return classifier
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One of the estimator's parameters that is a setting."""
-
-    default: Any
-    hint: Any
-    doc: str
-    methods: tuple[str, ...] = ()  # the methods that have it; empty for all
-
-    def belongs_to(self, method: str) -> bool:
-        return not self.methods or method in self.methods
-
-    def describe(self, name: str) -> str:
-        some = 0 < len(self.methods) < len(METHODS)
-        doc = f"{self.doc} (Only {', '.join(self.methods)}.)" if some else self.doc
-        text = textwrap.indent(textwrap.fill(doc, WIDTH), " " * 8)
-        return f"{name} : {_describe_type(self.hint)}, default {self.default!r}\n{text}"
-
-
-@cache
-def setting_parameters() -> dict[str, Parameter]:
-    """All settings that the estimator takes, by name."""
-    found: dict[str, Parameter] = {}
-    preset = preset_config(CUSTOM, default_method(CUSTOM)).model.flat()
-    kinds: list[tuple[str, type]] = [("", kind) for kind in SECTIONS.values()]
-    for method, kind in [*kinds, *((method, settings_type(method)) for method in METHODS)]:
-        docs, hints = field_docs(kind), field_types(kind)
-        for field in fields(kind):
-            name = field.name
-            if name in EXCLUDED:
-                continue
-            methods = (*(found[name].methods if name in found else ()), *([method] if method else []))
-            default = preset.get(name, field.default) if field.default is not None else None
-            found[name] = Parameter(default, hints[name], docs.get(name, ""), methods)
-    return found
-
-
-def _describe_type(hint: Any) -> str:
-    """A field's type as numpydoc writes it: int or None, {"sgd", "adam"}, tuple of int."""
-    origin, members = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return _describe_type(members[0])
-    if origin is Literal:
-        return "{" + ", ".join(f'"{each}"' for each in members) + "}"
-    if origin is tuple:
-        return f"tuple of {_describe_type(members[0])}"
-    if members:
-        return " or ".join(map(_describe_type, members))
-    return {types.NoneType: "None", str: "str"}.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def _label_array(labels: list[Label]) -> Array:
