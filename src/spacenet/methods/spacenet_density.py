@@ -102,8 +102,8 @@ class SpaceNetDensity(AdaptiveMethod):
         kind = self._representation(shape)
         self.densities = self.settings.suit(self.densities, shape, kind)
         if self.settings.sharpness is None:
-            self.sharpness = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
-            self.sharpness = POOLED_SHARPNESS if self.settings.pooled_covariance else self.sharpness
+            usual = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
+            self.sharpness = POOLED_SHARPNESS if self.settings.pooled_covariance else usual
         self.is_table = class_statistics.is_table(shape, kind)
         self.chooses_weight = self.settings.network_weight is None and self.is_table and not self.readout.size
         self.readout.grid = cell_grid(shape) if kind == "edges" else None
@@ -221,7 +221,7 @@ class SpaceNetDensity(AdaptiveMethod):
             remedy = "learn its tasks again with this version"
             raise SettingsError(f"{reason}; {remedy}", setting="unknown")
         h = map_batches(self.represent, x, self.device)
-        found = self.densities.evaluate_with(self._density_params, h)
+        found = self.densities.evaluate(h, self._density_params)
         typical = self.typical.compute(found, self.classes[: self.tasks_learned])
         if self._representation(tuple(x.shape[1:])) == "edges":
             typical[~h.any(1)] = 0.0  # the same everywhere: near the center of what edges of any image are

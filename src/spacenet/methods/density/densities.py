@@ -177,14 +177,10 @@ class Densities:
         classes = None if self.classes is None else self.classes.truncate(directions)
         return replace(self, directions=min(directions, self.directions), classes=classes)
 
-    def evaluate(self, h: Tensor) -> Tensor:
+    def evaluate(self, h: Tensor, params: Params | None = None) -> Tensor:
         """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
-        too large to compute with."""
-        return self.evaluate_with(self.compute_params(), h)
-
-    def evaluate_with(self, params: Params, h: Tensor) -> Tensor:
-        """The same, given what `compute_params` returned."""
-        found = scores(params, h).double() + self._shared(self._fitted()[0].scale(h))
+        too large to compute with. `params` is what `compute_params` returned, where that is known already."""
+        found = scores(params or self.compute_params(), h).double() + self._shared(self._fitted()[0].scale(h))
         return found.where(found.isfinite(), -math.inf)
 
     def _shared(self, z: Tensor) -> Tensor:
@@ -200,7 +196,7 @@ class Densities:
         z, order = scaling.scale(h), torch.randperm(len(h), generator=rng)
         folds = min(FOLDS, len(h))
         if folds < 2:
-            found = self.evaluate_with(params, h)
+            found = self.evaluate(h, params)
             found[:, number] -= z.shape[1] / 2
             return found
         used = int(classes.weight[number].isfinite().sum())
@@ -212,7 +208,7 @@ class Densities:
             others = order[kept[order]][:MOST_OTHERS]
             rest = ClassStatistics.concat(None, [self._fit(z[others], used, rng)])
             own.append(self._score(rest, z[part])[:, 0].double() + self._shared(z[part])[:, 0])
-        found = self.evaluate_with(params, h[torch.cat(parts)])
+        found = self.evaluate(h[torch.cat(parts)], params)
         found[:, number] = torch.cat(own)
         return found
 
