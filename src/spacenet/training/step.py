@@ -20,7 +20,7 @@ class Step:
     ) -> None:
         self.method, self.data, self.optimizer = method, data, optimizer
         self.hardware, self.augment, self.autocast = hardware, augment, hardware.autocast()
-        self.channels_last = data.x.is_cuda and data.x.dim() == 4
+        self.channels_last = data.x.dim() == 4 and (data.x.is_cuda or hardware.precision == "bf16")
         self.loss, self.correct = (torch.zeros((), device=hardware.device) for _ in range(2))
         self.seen = 0
 
