@@ -44,6 +44,8 @@ class Options:
     """A stream that has the preset."""
     classes_per_task: int = 10
     """Classes of each task."""
+    first_classes: int | None = None
+    """Classes of the first task, if it has more or fewer."""
     max_weights: int | None = None
     """Weights of all experts together; default: the preset's."""
     seed: int = 0
@@ -106,6 +108,8 @@ def _parts(run: Run, options: Options) -> dict[str, Tensor]:
 
 def _settings(options: Options, scratch: Path) -> Figures:
     stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
+    if options.first_classes:
+        stream["first_classes"] = options.first_classes
     training: Figures = {"epochs": options.epochs} if options.epochs else {}
     if options.held_out:  # to choose a weight, the accuracies in between are not needed
         training["evaluate_every"] = 100
