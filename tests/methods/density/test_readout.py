@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacenet.methods.density.densities import Scaling
+from spacenet.methods.density.scaling import Scaling
 from spacenet.methods.density.readout import (
     FACTOR,
     RIDGE,

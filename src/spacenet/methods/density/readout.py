@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.density.densities import FeatureScaling
+from spacenet.methods.density.scaling import FeatureScaling
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_shapes, lower_triangle, symmetric_matrix, triangle_size
 
