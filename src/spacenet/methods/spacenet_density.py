@@ -18,11 +18,11 @@ from torch import Tensor
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, log_densities, scores
 from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.readout import Readout, readout_scores
 from spacenet.methods.density.selection import choose_weight, hold_out
-from spacenet.methods.density.typicality import Typicality
+from spacenet.methods.density.typicality import Typicality, rate_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
@@ -220,16 +220,24 @@ class SpaceNetDensity(AdaptiveMethod):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             remedy = "learn its tasks again with this version"
             raise SettingsError(f"{reason}; {remedy}", setting="unknown")
-        h = map_batches(self.represent, x, self.device)
-        found = self.densities.evaluate(h, self._density_params)
-        typical = self.typical.compute(found, self.classes[: self.tasks_learned])
-        if self._representation(tuple(x.shape[1:])) == "edges":
-            typical[~h.any(1)] = 0.0  # the same everywhere: near the center of what edges of any image are
-        return typical
+        return map_batches(self.detector, x, self.device)
 
     @cached_property
-    def _density_params(self) -> Params:
-        return self.densities.compute_params()
+    def detector(self) -> Pack:
+        """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
+        shrinkage, uses_features = self.densities.shrinkage, bool(self.first_units)
+        densities = self.densities.compute_params() | self.densities.scaling_params()
+        params = in_section("view", self._first_params) | in_section("density", densities)
+        params |= in_section(TYPICAL, self.typical.compute_params(self.classes[: self.tasks_learned]))
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            h = self._represent(section(params, "view") if uses_features else {}, x)
+            found = rate_typicality(section(params, TYPICAL), log_densities(section(params, "density"), h, shrinkage))
+            if self._representation(tuple(x.shape[1:])) != "edges":
+                return found
+            return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
+
+        return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         others = (self.first_units, self.readout.tensors(), self.typical.tensors())

@@ -192,13 +192,12 @@ class Densities:
     def evaluate(self, h: Tensor, params: Params | None = None) -> Tensor:
         """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
         too large to compute with. `params` is what `compute_params` returned, where that is known already."""
-        found = scores(params or self.compute_params(), h).double() + self._shared(self._fitted()[0].scale(h))
-        return found.where(found.isfinite(), -math.inf)
+        return log_densities({**(params or self.compute_params()), **self.scaling_params()}, h, self.shrinkage)
 
-    def _shared(self, z: Tensor) -> Tensor:
-        """What `scores` leaves out of the log-density of each class at features in the common scale, (n, 1)."""
-        volume = z.shape[1] / 2 * math.log(2 * math.pi * self.shrinkage)
-        return -(z.double().square().sum(1, keepdim=True) / (2 * self.shrinkage) + volume)
+    def scaling_params(self) -> dict[str, Tensor]:
+        """What `log_densities` computes with besides what `compute_params` returns."""
+        scaling = self._fitted()[0]
+        return {"mean": scaling.mean, "factor": scaling.factor}
 
     def left_out(self, params: Params, h: Tensor, number: int, most: int, rng: Generator) -> Tensor:
         """The log-density of each class at samples of one class, (m, classes); its own is that by statistics without
@@ -219,7 +218,7 @@ class Densities:
             kept = torch.ones(len(h), dtype=torch.bool).index_fill_(0, part, False)
             others = order[kept[order]][:MOST_OTHERS]
             rest = ClassStatistics.concat(None, [self._fit(z[others], used, rng)])
-            own.append(self._score(rest, z[part])[:, 0].double() + self._shared(z[part])[:, 0])
+            own.append((self._score(rest, z[part]).double() + _shared_density(z[part], self.shrinkage))[:, 0])
         found = self.evaluate(h[torch.cat(parts)], params)
         found[:, number] = torch.cat(own)
         return found
@@ -299,6 +298,21 @@ def gaussian_scores(params: Params, h: Tensor) -> Tensor:
     bias = params["bias"]  # (classes, Gaussians, 1 + directions)
     found = torch.addmm(bias.flatten(), h.to(bias.dtype), params["weight"].T).view(-1, *bias.shape)
     return found[..., 0] + found[..., 1:].square().sum(-1)
+
+
+def log_densities(params: Params, h: Tensor, shrinkage: float) -> Tensor:
+    """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are too
+    large to compute with."""
+    centered, factor = h - params["mean"], params["factor"]
+    z = centered @ factor if factor.dim() else centered * factor
+    found = scores(params, h).double() + _shared_density(z, shrinkage)
+    return found.where(found.isfinite(), -math.inf)
+
+
+def _shared_density(z: Tensor, shrinkage: float) -> Tensor:
+    """What `scores` leaves out of the log-density of each class at features in the common scale, (n, 1)."""
+    volume = z.shape[1] / 2 * math.log(2 * math.pi * shrinkage)
+    return -(z.double().square().sum(1, keepdim=True) / (2 * shrinkage) + volume)
 
 
 def combine(

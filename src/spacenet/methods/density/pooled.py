@@ -57,6 +57,12 @@ class Whitening:
         variance = float(matrix.diagonal().mean()) or 1.0  # a single sample does not vary
         return cls(mean, torch.linalg.cholesky(matrix + ridge * variance * torch.eye(dimensions).double()).float())
 
+    @property
+    def factor(self) -> Tensor:
+        """`scale` as a matrix, (d, d): (h − mean) · factor."""
+        inverse: Tensor = torch.linalg.solve_triangular(self.root, torch.eye(len(self.root)), upper=False)
+        return inverse.T
+
     def scale(self, h: Tensor) -> Tensor:
         z: Tensor = torch.linalg.solve_triangular(self.root, (h - self.mean).T, upper=False)
         return z.T
