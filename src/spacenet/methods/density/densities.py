@@ -284,7 +284,8 @@ class Densities:
             return None
         dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
         floats = count_floats(self.components, self.directions, dimensions)
-        floats += 0 if self.moments is None else 2 * self.moments.scatter.numel() // len(self)  # of 64 bits
+        if self.moments is not None:  # of 64 bits
+            floats += 2 * sum(tensor.numel() for tensor in self.moments.tensors().values()) // len(self)
         return ClassMemory(representation, dimensions, self.components, self.directions, floats, size + extra_bytes)
 
 
