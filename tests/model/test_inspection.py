@@ -80,7 +80,7 @@ def test_what_is_kept_of_classes() -> None:
     model = density_model("inputs")
     size = len(to_bytes(model))
     found = inspect_model(model, size)
-    used = int(model.method.densities.classes.weight.isfinite().sum())
+    used = int(model.method.densities.classes.weight.isfinite().sum())  # type: ignore[attr-defined]
     moments = 2 * used * (1 + 8 + 8 * 9 // 2) // 4
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8)) + moments
     typical = 4 + 19
