@@ -16,7 +16,6 @@ from spacenet.config.model import ModelConfig
 from spacenet.data.preprocessing import Array
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.model import Model
-from spacenet.model.space import warn_of_space
 from spacenet.report.tables import learned_table
 from spacenet.utils.text import plural
 
@@ -44,9 +43,7 @@ class Learning:
 
     def summary(self, accuracy: float | None, written: Path) -> dict[str, Any]:
         """What was learned, and at which cost."""
-        labels, space_left = self.learned, self.model.space_left()
-        warn_of_space(self.model, space_left)
-        connections = count_connections(self.model)
+        labels, connections = self.learned, count_connections(self.model)
         return {
             "task": len(self.model.tasks),
             "tasks_added": len(self.model.tasks) - self.before,
@@ -54,7 +51,7 @@ class Learning:
             "seen_before": [label for label in labels if _keys([label]) & self.known],
             "connections": connections,
             "connections_added": connections - self.connections,
-            "tasks_left": space_left,
+            "tasks_left": self.model.space_left(),
             "seconds": round(time.perf_counter() - self.began, 3),
             "accuracy": accuracy,
             "written": str(written),

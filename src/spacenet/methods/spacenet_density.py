@@ -37,6 +37,7 @@ from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.refining import split_by_task
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.space.blueprint import Layer
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
@@ -313,6 +314,11 @@ class SpaceNetDensity(AdaptiveMethod):
     @property
     def reads_first_task(self) -> bool:
         return self.uses_features
+
+    def least_size(self, layer: Layer) -> int:
+        """The first task's features are computed with all units that there were then."""
+        kept = [len(self.first_units[key]) for key in layer.keys() if key in self.first_units]
+        return max([layer.size, *kept])
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)

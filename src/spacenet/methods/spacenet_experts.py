@@ -253,6 +253,12 @@ class SpaceNetExperts(AdaptiveMethod):
         found = [(links[name], head[f"units/{name}"].long()) for head in self.heads if head for name in links]
         return {layer: torch.cat([units for name, units in found if name == layer]).unique() for layer, _ in found}
 
+    def move_units(self, places: Mapping[str, Tensor]) -> None:
+        for link in self.blueprint.classifiers:
+            for head in self.heads if link.source in places else ():
+                if head:
+                    head[f"units/{link.name}"] = places[link.source][head[f"units/{link.name}"].long()].float()
+
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
         self.heads = [_keep_outputs(head, own, kept) for head, own in zip(self.heads, self.classes, strict=True)]

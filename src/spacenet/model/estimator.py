@@ -244,6 +244,10 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         cannot be undone unless `keep_undo` says so."""
         return self._edit(lambda model: model.forget(label, keep_undo=keep_undo))
 
+    def compact(self) -> Self:
+        """Drop what no output reads; predictions keep their bits (see `Model.compact`)."""
+        return self._edit(lambda model: model.compact())
+
     def undo(self) -> Self:
         """Undo the last task or edit in this process; there is one step. A task's changed parameters stay changed."""
         check_is_fitted(self, "model_")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from spacenet.model.model import Model
 
 log = logging.getLogger("spacenet")
+FEW = 1
+"""With room for so few more tasks, learning warns."""
 
 
 def apply_weights(x: Array, y: Array, given: Array | None) -> tuple[Array, Array, Tensor | None]:
@@ -81,6 +83,18 @@ def train_task(
     learn_task(method, task, training, hardware=hardware, on_batch=on_batch, on_epoch=note_epoch)
     if epochs and (warning := warn_of_chance(task.index, epochs[0].accuracy, task.train.y - task.classes.start)):
         log.warning("spacenet: warning: %s", warning)
+
+
+def warn_of_space(method: SparseMethod, classes: int) -> None:
+    """Warn if a model is almost full after a task with so many classes."""
+    if method.needs_old_data or method.plan.auto:
+        return
+    left = method.space_left(classes, FEW + 1)
+    if left > FEW:
+        return
+    room = f"there is room for {left} more task like the last one" if left else "there is no room for another task"
+    why = ", because expected_tasks is 1" if method.tasks_learned == 1 and method.settings.expected_tasks == 1 else ""
+    log.warning("spacenet: warning: %s%s; expand=auto adds units where one does not fit", room, why)
 
 
 @dataclass(frozen=True)

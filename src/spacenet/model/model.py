@@ -37,10 +37,10 @@ from spacenet.encoders.loading import load_encoder
 from spacenet.encoders.weights import EncoderWeights, pack_encoder, unpack_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
-from spacenet.methods.shared.removal import remove_classes
+from spacenet.methods.shared.removal import compact, remove_classes
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
-from spacenet.model.learning import InMemory, apply_weights, find_outputs, train_task
+from spacenet.model.learning import InMemory, apply_weights, find_outputs, train_task, warn_of_space
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
@@ -266,6 +266,7 @@ class Model:
                     classes = range(first, first + len(labels))
                     task = Task(len(self.tasks), tuple(labels.tolist()), classes, InMemory(own))
                     train_task(method, task, changed.config.training, hardware, on_batch, on_epoch)
+                    warn_of_space(method, len(labels))
         except BaseException:
             if untouched:
                 self.method = self.build()
@@ -322,6 +323,13 @@ class Model:
         tasks = [tuple(each for each in task if not same(each, wanted)) for task in self.tasks]
         self._change(method=method, tasks=tasks, metrics={})
         self._before = self._before if keep_undo else None
+
+    def compact(self) -> None:
+        """Drop what no output reads: connections that lead nowhere, the units reserved for them, and units that were
+        added and are not used. Predictions keep their bits; later tasks have more space."""
+        method = self.build(CPU, self.method)
+        compact(method)
+        self._change(method=method)
 
     def undo(self) -> None:
         """Undo the last change in this process: a task learned or a class edited. There is one step.

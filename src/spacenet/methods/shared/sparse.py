@@ -29,8 +29,8 @@ from spacenet.methods.shared.rotations import (
     rotate_batch,
     rotate_targets,
 )
-from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
-from spacenet.space.blueprint import CPU
+from spacenet.space.allocation import LIMIT, allocate, check, select, tasks_left, tasks_that_fit
+from spacenet.space.blueprint import CPU, Layer
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
@@ -185,11 +185,11 @@ class SparseMethod(Method):
         planned = self.plan.planned_sizes(held, self.tasks_learned)
         return (self.first_task_budget if first else self.task_budget).resolve(held, classes, planned)
 
-    def space_left(self, classes: int) -> int:
-        """How many more tasks with this number of classes fit without growing, at most `allocation.LIMIT`."""
+    def space_left(self, classes: int, most: int = LIMIT) -> int:
+        """How many more tasks with this number of classes fit without growing, at most `most`."""
         rng, unused_first = self.rng("forecast", self.tasks_learned), self.settings.unused_first
         return tasks_left(
-            self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first, self.reads_earlier
+            self.ledger, lambda held: self.budget(classes, held), classes, rng, unused_first, self.reads_earlier, most
         )
 
     def check(self, stream: Stream) -> list[str]:
@@ -430,6 +430,13 @@ class SparseMethod(Method):
     def units_read(self) -> Units:
         """Units that are read by something else than connections."""
         return {}
+
+    def least_size(self, layer: Layer) -> int:
+        """How many units of a layer stay, whether they are used or not."""
+        return layer.size
+
+    def move_units(self, places: Mapping[str, Tensor]) -> None:
+        """Follow units that have got other numbers: for each layer the new number of each one."""
 
     def keep_classes(self, kept: Tensor) -> None:
         """Remove what is kept besides the network of all classes but these, given by number."""
