@@ -21,11 +21,18 @@ from spacenet.report.tables import edited_table
 from spacenet.utils.files import real_path
 from spacenet.utils.lock import lock
 
-Action = Literal["rename", "merge", "forget", "undo"]
-USAGE: dict[Action, str] = {"rename": "OLD NEW", "merge": "A B --into C", "forget": "LABEL", "undo": ""}
+Action = Literal["rename", "merge", "forget", "compact", "undo"]
+USAGE: dict[Action, str] = {
+    "rename": "OLD NEW",
+    "merge": "A B --into C",
+    "forget": "LABEL",
+    "compact": "",
+    "undo": "",
+}
 ACTION_HELP = (
     "rename OLD NEW: give a class another label. merge A B --into C: make one class of several, whose probability is "
     "the sum of theirs. forget LABEL: remove classes, and what is kept of them alone. "
+    "compact: drop connections and added units that no output reads; predictions stay as they are. "
     "undo: put the file as it was before the last task or edit in its place, byte for byte."
 )
 
@@ -68,7 +75,7 @@ def _check(options: EditOptions) -> None:
     """Raise `SettingsError` unless the action has as many labels as it needs."""
     action, given = options.action, len(options.labels)
     counts = {"rename": given == 2, "merge": given >= 1 and options.into is not None}
-    counts |= {"forget": given >= 1, "undo": given == 0}
+    counts |= {"forget": given >= 1, "compact": given == 0, "undo": given == 0}
     if not counts[action]:
         usage = f"spacenet edit MODEL {action} {USAGE[action]}".rstrip()
         raise SettingsError(f"{action} takes other labels than these ({given} given): {usage}")
@@ -111,6 +118,9 @@ def _change(model: Model, options: EditOptions) -> str:
         for label in labels:
             model.forget(label)
         return f"{'Class' if len(labels) == 1 else 'Classes'} {', '.join(map(str, labels))} removed"
+    if options.action == "compact":
+        model.compact()
+        return "What no output reads is dropped"
     into = _read_into(str(options.into), model, labels)
     model.merge(labels, into)
     return f"Classes {', '.join(map(str, labels))} merged into {into}"

@@ -6,6 +6,7 @@ change: the edges of small images, or the features of the network after its firs
 different tasks are comparable, those of old classes never change by a bit, and no samples are kept.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,17 +16,28 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
+from spacenet.config.training import TrainingConfig
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, log_densities, scores
 from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.readout import Readout, readout_scores
-from spacenet.methods.density.selection import choose_weight, hold_out
-from spacenet.methods.density.typicality import Typicality
+from spacenet.methods.density.selection import (
+    add_evidence,
+    begin_evidence,
+    check_evidence,
+    choose_weight,
+    hold_out,
+    read_weight,
+)
+from spacenet.methods.density.typicality import Typicality, rate_typicality
+from spacenet.methods.density.typicality_update import update_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
+from spacenet.methods.shared.refining import split_by_task
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.space.blueprint import Layer
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
@@ -33,7 +45,8 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL = "typicality"
+TYPICAL, EVIDENCE = "typicality", "evidence"
+MAX_EXACT_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -52,6 +65,10 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     not learn from: 0 if they are more probable without it, more than 0.25 only if that saves clear errors; 0 where a
     fifth would be fewer than 20 samples."""
 
+    exact_updates: bool | None = None
+    """Keep the covariance matrix of each Gaussian, d · (d + 1) / 2 numbers of 8 bytes with d columns, so that more
+    samples of a known class change its statistics as if all had come together. Otherwise they change mean and total
+    variance so, and the directions as well as what is kept allows. Default: for tables of up to 100 columns."""
     random_features: Annotated[int, Ge(0), Le(10_000)] = 0
     """Random features of the representation. A linear classifier of all classes is computed on them in closed form and
     its scores are added to the densities. 0 for none. Memory grows with the square: 17 MiB for 3000."""
@@ -61,6 +78,9 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
         if self.pooled_covariance and self.random_features:
             message = "goes with the scale of the first task; set pooled_covariance to False"
             raise SettingsError(message, setting="random_features")
+        if self.exact_updates and (self.pooled_covariance or self.random_features):
+            message = "goes neither with a pooled covariance, which is exact anyway, nor with random features"
+            raise SettingsError(message, setting="exact_updates")
         if self.balance != "none":
             message = "class densities, not scores, decide between tasks in spacenet-density; it must be none"
             raise SettingsError(message, setting="balance")
@@ -80,6 +100,8 @@ class SpaceNetDensity(AdaptiveMethod):
     """The parameters of the network's units after the first task, where features are used."""
     weights: Tensor = kept(WEIGHTS, Tensor, on_cpu=True)
     """The network's weight in each task, (tasks,), where it was chosen; otherwise empty."""
+    evidence: Tensor = kept(EVIDENCE, Tensor, on_cpu=True)
+    """For each task what samples that came later say about the network's weight; empty if there were none."""
     typical: Typicality = kept(TYPICAL, Typicality, on_cpu=True)
     """What is usual of each class's own samples."""
     search_space: ClassVar = {
@@ -100,7 +122,10 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = self._representation(shape)
-        self.densities = self.settings.suit(self.densities, shape, kind)
+        narrow = class_statistics.is_table(shape, kind) and shape[0] <= MAX_EXACT_COLUMNS
+        possible = not self.settings.pooled_covariance and not self.readout.size
+        exact = possible and (narrow if self.settings.exact_updates is None else self.settings.exact_updates)
+        self.densities = replace(self.settings.suit(self.densities, shape, kind), updatable=True, exact=exact)
         if self.settings.sharpness is None:
             usual = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
             self.sharpness = POOLED_SHARPNESS if self.settings.pooled_covariance else usual
@@ -118,7 +143,8 @@ class SpaceNetDensity(AdaptiveMethod):
         if held is None:
             return data
         rows = torch.nonzero(~held)[:, 0]
-        return replace(data, x=select_rows(data.x, rows), y=data.y[rows])
+        weight = None if data.weight is None else data.weight[rows]
+        return replace(data, x=select_rows(data.x, rows), y=data.y[rows], weight=weight)
 
     def _hold_out(self, task: Task) -> Tensor | None:
         """Which of the task's samples the network does not learn from, because its weight is chosen on them."""
@@ -131,21 +157,26 @@ class SpaceNetDensity(AdaptiveMethod):
         if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
         rows = class_statistics.described_rows(task.train, task.classes)
-        x, y = task.train.x[rows], task.train.y[rows].cpu()
+        x, y, w = task.train.x[rows], task.train.y[rows].cpu(), task.train.weight
+        w = None if w is None else w[rows].cpu()
         h = map_batches(self.represent, x, self.device)
         if self.chooses_weight or len(self.weights):
             before = self.weights if len(self.weights) else torch.full((task.index,), NETWORK_WEIGHT)
             held = self._hold_out(task)
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
-        self._add_classes(self.densities, task, h, y)
+            if len(self.evidence):
+                self.evidence = torch.cat([self.evidence, begin_evidence(weight)[None]])
+        self._add_classes(self.densities, task, h, y, w)
         if not self.settings.pooled_covariance:
             self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
         if self.readout.size and self.densities.scaling is not None:
-            self.readout.add(h, y, task.classes, self.densities.scaling)
+            self.readout.add(h, y, task.classes, self.densities.scaling, w)
 
-    def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
-        densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
+    def _add_classes(
+        self, densities: Densities, task: Task, h: Tensor, y: Tensor, weight: Tensor | None = None
+    ) -> None:
+        densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index), weight)
 
     def _choose_weight(self, task: Task, x: Tensor, h: Tensor, y: Tensor, held: Tensor) -> float:
         """The network's weight in a task that it has just learned, given samples, their representation and classes."""
@@ -155,6 +186,42 @@ class SpaceNetDensity(AdaptiveMethod):
         own = slice(task.classes.start, task.classes.stop)
         network = map_batches(self.pack, x[held], self.device)[:, own]
         return choose_weight(fit, network, y[held] - own.start)
+
+    @property
+    def can_update(self) -> bool:
+        return self.densities.can_update
+
+    def update(self, samples: Samples, training: TrainingConfig) -> None:
+        rows = class_statistics.described_rows(samples, range(len(self.densities)))
+        x, y, w = samples.x[rows], samples.y[rows].cpu(), samples.weight
+        w = None if w is None else w[rows].cpu()
+        h = map_batches(self.represent, x, self.device)
+        self._weigh_network(x, h, y)
+        if len(self.typical) and self.densities.counts is not None:
+            found, counts = self.densities.evaluate(h), self.densities.counts
+            wide = math.sqrt(h.shape[1] / 2)
+            self.typical.table = update_typicality(self.typical.table, found, y, self.classes, counts, wide)
+        self.densities.update(h, y, len(self.classes[0]), w)
+        if self.readout.size and self.densities.scaling is not None:
+            self.readout.update(h, y, self.densities.scaling, w)
+        self.invalidate()
+
+    def _weigh_network(self, x: Tensor, h: Tensor, y: Tensor) -> None:
+        """Let samples that nothing has learned from yet decide how much the network counts among a task's classes."""
+        if self.settings.network_weight is not None:
+            return
+        if not len(self.weights):
+            self.weights = torch.full((len(self.classes),), self._fixed_weight)
+        if not len(self.evidence):
+            self.evidence = torch.stack([begin_evidence(weight) for weight in self.weights.tolist()])
+        for task, rows in split_by_task(y, self.classes):
+            own = self.classes[task]
+            if len(own) > 1 and self.evidence[task, 0] > 0:
+                columns = slice(own.start, own.stop)
+                fit = scores(self.densities.compute_params(), h[rows])[:, columns] * self.sharpness
+                network = map_batches(self.pack, x[rows], self.device)[:, columns]
+                self.evidence[task] = add_evidence(self.evidence[task], fit, network, y[rows] - own.start)
+                self.weights[task] = read_weight(self.evidence[task])
 
     @property
     def _fixed_weight(self) -> float:
@@ -220,16 +287,24 @@ class SpaceNetDensity(AdaptiveMethod):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             remedy = "learn its tasks again with this version"
             raise SettingsError(f"{reason}; {remedy}", setting="unknown")
-        h = map_batches(self.represent, x, self.device)
-        found = self.densities.evaluate(h, self._density_params)
-        typical = self.typical.compute(found, self.classes[: self.tasks_learned])
-        if self._representation(tuple(x.shape[1:])) == "edges":
-            typical[~h.any(1)] = 0.0  # the same everywhere: near the center of what edges of any image are
-        return typical
+        return map_batches(self.detector, x, self.device)
 
     @cached_property
-    def _density_params(self) -> Params:
-        return self.densities.compute_params()
+    def detector(self) -> Pack:
+        """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
+        shrinkage, uses_features = self.densities.shrinkage, bool(self.first_units)
+        densities = self.densities.compute_params() | self.densities.scaling_params()
+        params = in_section("view", self._first_params) | in_section("density", densities)
+        params |= in_section(TYPICAL, self.typical.compute_params(self.classes[: self.tasks_learned]))
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            h = self._represent(section(params, "view") if uses_features else {}, x)
+            found = rate_typicality(section(params, TYPICAL), log_densities(section(params, "density"), h, shrinkage))
+            if self._representation(tuple(x.shape[1:])) != "edges":
+                return found
+            return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
+
+        return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         others = (self.first_units, self.readout.tensors(), self.typical.tensors())
@@ -239,6 +314,11 @@ class SpaceNetDensity(AdaptiveMethod):
     @property
     def reads_first_task(self) -> bool:
         return self.uses_features
+
+    def least_size(self, layer: Layer) -> int:
+        """The first task's features are computed with all units that there were then."""
+        kept = [len(self.first_units[key]) for key in layer.keys() if key in self.first_units]
+        return max([layer.size, *kept])
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
@@ -255,6 +335,9 @@ class SpaceNetDensity(AdaptiveMethod):
             if float(weights[WEIGHTS].max()) > MAX_WEIGHT:
                 raise ValueError("the network: weights has values that are not possible")
             extra = {name: tensor for name, tensor in extra.items() if name != WEIGHTS}
+        if EVIDENCE in extra:
+            check_evidence(extra[EVIDENCE], len(self.classes))
+            extra = {name: tensor for name, tensor in extra.items() if name != EVIDENCE}
         if typical := section(extra, TYPICAL):
             Typicality.check(typical, sum(map(len, self.classes)))
         optional = {TYPICAL: bool(typical), "view": self.uses_features, "readout": self.readout.size > 0}

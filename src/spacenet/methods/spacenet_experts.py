@@ -132,7 +132,8 @@ class SpaceNetExperts(AdaptiveMethod):
         self.projection = None
         if self.settings.statistics_weight:
             h = map_batches(self.represent, task.train.x, self.device)
-            self.densities.add(h, task.train.y.cpu(), task.classes, self.rng(class_statistics.SEED, task.index))
+            rng = self.rng(class_statistics.SEED, task.index)
+            self.densities.add(h, task.train.y.cpu(), task.classes, rng, task.train.weight)
 
     def _keep_head(self) -> dict[str, Tensor]:
         """The outputs for rotated images as `heads` holds them; none if the task had none."""
@@ -251,6 +252,12 @@ class SpaceNetExperts(AdaptiveMethod):
         links = {link.name: link.source for link in self.blueprint.classifiers}
         found = [(links[name], head[f"units/{name}"].long()) for head in self.heads if head for name in links]
         return {layer: torch.cat([units for name, units in found if name == layer]).unique() for layer, _ in found}
+
+    def move_units(self, places: Mapping[str, Tensor]) -> None:
+        for link in self.blueprint.classifiers:
+            for head in self.heads if link.source in places else ():
+                if head:
+                    head[f"units/{link.name}"] = places[link.source][head[f"units/{link.name}"].long()].float()
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)

@@ -135,15 +135,16 @@ def tasks_left(
     rng: Generator,
     unused_first: bool,
     reads_earlier: bool = False,
+    most: int = LIMIT,
 ) -> int:
-    """How many more tasks with this many classes fit, at most `LIMIT`.
+    """How many more tasks with this many classes fit, at most `most`.
 
     They are allocated in a copy of the ledger, as positions may run out before units. Which units a task would reserve
     is not known before it is learned; random ones stand for them.
     """
     trial = Ledger(ledger.blueprint)
     trial.load(ledger.tensors())
-    for task in range(LIMIT):  # whose number makes no difference
+    for task in range(most):  # whose number makes no difference
         outputs = trial.size(trial.blueprint.output.name) + torch.arange(classes)
         try:
             wanted = budget(trial)
@@ -158,7 +159,7 @@ def tasks_left(
             chosen = selection[layer.name]
             own = torch.randperm(len(chosen), generator=rng)[: wanted.reserved[layer.name]]
             trial.reserve(layer.name, chosen[own], task)
-    return LIMIT
+    return most
 
 
 def _full(layer: str, reason: str, remedy: str) -> SpaceFull:

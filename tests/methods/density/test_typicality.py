@@ -9,6 +9,7 @@ from spacenet.methods.density.typicality import (
     NUMBERS,
     Typicality,
     quantiles,
+    rate_typicality,
     read_fraction,
 )
 from tests.methods.density.support import rng, some
@@ -31,13 +32,17 @@ def learned(each: int = 400) -> tuple[Densities, Typicality]:
     return densities, typical
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.05, 0.2])
-def test_the_wanted_fraction_of_new_samples_is_below_a_rate_also_of_old_classes(rate: float) -> None:
+def rate(densities: Densities, typical: Typicality, h: torch.Tensor, tasks: list[range] = TASKS) -> torch.Tensor:
+    return rate_typicality(typical.compute_params(tasks), densities.evaluate(h))
+
+
+@pytest.mark.parametrize("wanted", [0.01, 0.05, 0.2])
+def test_the_wanted_fraction_of_new_samples_is_below_a_rate_also_of_old_classes(wanted: float) -> None:
     densities, typical = learned()
     for number, classes in enumerate(TASKS):
         h, _ = samples(classes, 2000, seed=10 + number)
-        below = typical.compute(densities.evaluate(h), TASKS) < rate
-        assert float(below.double().mean()) == pytest.approx(rate, abs=0.02 + 0.2 * rate)
+        below = rate(densities, typical, h) < wanted
+        assert float(below.double().mean()) == pytest.approx(wanted, abs=0.02 + 0.2 * wanted)
 
 
 def test_a_row_never_changes_by_later_tasks() -> None:
@@ -56,7 +61,7 @@ def test_a_row_never_changes_by_later_tasks() -> None:
 def test_samples_far_away_or_too_large_are_not_typical() -> None:
     densities, typical = learned()
     for value in (100.0, 1e6, 1e15, 1e30):
-        assert (typical.compute(densities.evaluate(torch.full((2, 6), value)), TASKS) < 1e-6).all()
+        assert (rate(densities, typical, torch.full((2, 6), value)) < 1e-6).all()
 
 
 @pytest.mark.parametrize("each", [1, 2, 5, 19])
@@ -64,10 +69,10 @@ def test_with_few_samples_the_threshold_is_wide(each: int) -> None:
     densities, typical = learned(each)
     Typicality.check(typical.tensors(), 4)
     h, _ = samples(TASKS[0], 500, seed=20)
-    typicality = typical.compute(densities.evaluate(h), TASKS)
+    typicality = rate(densities, typical, h)
     if each > 2:
         assert float((typicality < 0.05).double().mean()) < 0.15
-    assert (typical.compute(densities.evaluate(torch.full((2, 6), 1e4)), TASKS) < 0.01).all()
+    assert (rate(densities, typical, torch.full((2, 6), 1e4)) < 0.01).all()
 
 
 def test_a_class_of_equal_samples() -> None:
@@ -76,7 +81,7 @@ def test_a_class_of_equal_samples() -> None:
     densities.add(h, y, range(2), rng())
     typical.add(densities, h, y, range(2), rng())
     Typicality.check(typical.tensors(), 2)
-    assert typical.compute(densities.evaluate(torch.ones(1, 6)), [range(2)])[0] > 0.05
+    assert rate(densities, typical, torch.ones(1, 6), [range(2)])[0] > 0.05
 
 
 def test_nothing_is_added_where_earlier_classes_are_missing() -> None:
@@ -91,11 +96,11 @@ def test_fractions_are_read_from_levels_as_they_were_measured() -> None:
     scores = torch.randn(999, generator=rng()).double()
     table = quantiles(scores)
     assert table.tolist() == sorted(table.tolist())
-    assert read_fraction(table, table).tolist() == pytest.approx(LEVELS)
-    below = read_fraction(table[:1] - torch.tensor([0.0, 1.0, 10.0]), table)
+    assert read_fraction(table, table.expand(len(LEVELS), -1)).tolist() == pytest.approx(LEVELS)
+    below = read_fraction(table[:1] - torch.tensor([0.0, 1.0, 10.0]), table.expand(3, -1))
     assert below[0] == pytest.approx(LEVELS[0])
     assert LEVELS[0] > below[1] > below[2] > 0
-    assert float(read_fraction(table[-1:] + 5, table)) == LEVELS[-1]
+    assert float(read_fraction(table[-1:] + 5, table[None])) == LEVELS[-1]
 
 
 def test_few_scores_are_extrapolated_below_the_lowest() -> None:

@@ -14,6 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from spacenet.methods.density.densities import Densities
+from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_shapes
 
 LEVELS = (
@@ -54,7 +55,8 @@ class Typicality:
         parts: list[tuple[Tensor, Tensor | None]] = []
         for number in classes:
             found = densities.left_out(params, h[y == number], number, most, rng)
-            parts.append((found[:, number], compute_margin(found, number, classes.stop)))
+            own, known = (torch.full((len(found), 1), each) for each in (number, classes.stop))
+            parts.append((found[:, number], compute_margin(found, own, known) if classes.stop > 1 else None))
         self.table = torch.cat([self.table, measure(parts, math.sqrt(h.shape[1] / 2))])
 
     def keep(self, classes: Tensor) -> None:
@@ -62,18 +64,10 @@ class Typicality:
         if len(self):
             self.table = self.table[classes]
 
-    def compute(self, found: Tensor, tasks: Sequence[range]) -> Tensor:
-        """How typical each sample is of its densest class, (n,), between 0 and 1, given the log-densities of all
-        classes, (n, classes). 0 where they are not finite."""
-        finite = found.isfinite().all(1)
-        densest, typical = found.argmax(1), torch.zeros(len(found), dtype=torch.float64)
-        for classes in tasks:
-            for number in classes:
-                rows = torch.nonzero(finite & (densest == number))[:, 0]
-                own, row = found[rows], self.table[number].double()
-                score = add_up(own[:, number], compute_margin(own, number, classes.stop), row)
-                typical[rows] = read_fraction(score, row[len(NUMBERS) :])
-        return typical
+    def compute_params(self, tasks: Sequence[range]) -> dict[str, Tensor]:
+        """What `rate_typicality` computes with, given the classes of each task."""
+        known = torch.tensor([classes.stop for classes in tasks for _ in classes])
+        return {"table": self.table.double(), "known": known}
 
     def tensors(self) -> dict[str, Tensor]:
         return {TABLE: self.table} if len(self) else {}
@@ -91,6 +85,16 @@ class Typicality:
             raise ValueError(f"{WHAT}: {TABLE} has values that are not possible")
 
 
+def rate_typicality(params: Params, found: Tensor) -> Tensor:
+    """How typical each sample is of its densest class, (n,), between 0 and 1, given the log-densities of all classes,
+    (n, classes), in 64 bits. 0 where they are not finite. Made of operations that other runtimes have too."""
+    finite, densest = found.isfinite().all(1), found.argmax(1, keepdim=True)
+    row, known = params["table"][densest[:, 0]], params["known"][densest]
+    margin = compute_margin(found, densest, known)
+    score = add_up(found.gather(1, densest)[:, 0], torch.where(known[:, 0] > 1, margin, math.inf), row)
+    return torch.where(finite, read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
+
+
 def measure(parts: Sequence[tuple[Tensor, Tensor | None]], wide: float) -> Tensor:
     """The rows of a task's classes in the table, from the log-densities and margins of samples of each that were left
     out. The classes share the usual margin. `wide` is the least spread where there are few samples."""
@@ -103,10 +107,12 @@ def measure(parts: Sequence[tuple[Tensor, Tensor | None]], wide: float) -> Tenso
     return torch.stack(rows).float()
 
 
-def compute_margin(found: Tensor, number: int, known: int) -> Tensor | None:
-    """By how much the log-density of a class exceeds the largest of the others among the first `known` classes."""
-    others = torch.cat([found[:, :number], found[:, number + 1 : known]], 1)
-    return found[:, number] - others.amax(1) if others.shape[1] else None
+def compute_margin(found: Tensor, number: Tensor, known: Tensor) -> Tensor:
+    """By how much the log-density of a class exceeds the largest of the others among the first `known` classes, (n,);
+    `number` and `known` are given for each sample, (n, 1)."""
+    column = torch.arange(found.shape[1], device=found.device)
+    others = found.masked_fill((column >= known) | (column == number), -math.inf)
+    return found.gather(1, number)[:, 0] - others.amax(1)
 
 
 def summarize(values: Tensor, wide: float) -> tuple[float, float]:
@@ -118,11 +124,13 @@ def summarize(values: Tensor, wide: float) -> tuple[float, float]:
 
 
 def add_up(density: Tensor, margin: Tensor | None, numbers: Tensor) -> Tensor:
-    """The score of samples, (n,): deviations of density and margin from what is usual, given a row of the table."""
-    score = ((density - numbers[0]) / numbers[1]).clamp_max(MOST_DENSITY)
+    """The score of samples, (n,): deviations of density and margin from what is usual, given a row of the table, or one
+    for each sample."""
+    usual, spread, usual_margin, margin_spread = numbers[..., : len(NUMBERS)].unbind(-1)
+    score = ((density - usual) / spread).clamp_max(MOST_DENSITY)
     if margin is None:
         return score
-    return score + ((margin - numbers[2]) / numbers[3]).clamp_max(MOST_MARGIN)
+    return score + ((margin - usual_margin) / margin_spread).clamp_max(MOST_MARGIN)
 
 
 def quantiles(scores: Tensor) -> Tensor:
@@ -138,12 +146,14 @@ def quantiles(scores: Tensor) -> Tensor:
 
 
 def read_fraction(score: Tensor, table: Tensor) -> Tensor:
-    """The fraction of samples below a score, given the scores at all levels: interpolated, and extrapolated below."""
-    level = torch.tensor(LEVELS, dtype=torch.float64)
-    above = torch.searchsorted(table, score.contiguous(), right=True)
-    low, high = (above - 1).clamp_min(0), above.clamp_max(len(level) - 1)
-    width = table[high] - table[low]
-    part = torch.where(width > 0, (score - table[low]) / width.clamp_min(1e-300), 0.0).clamp(0.0, 1.0)
-    inside = torch.lerp(level[low], level[high], part)
-    slope = (table[MEDIAN] - table[LOW]).clamp_min(1.0) / TAIL
-    return torch.where(above > 0, inside, level[0] * ((score - table[0]) / slope).clamp_max(0.0).exp())
+    """The fraction of samples below each score, given the scores at all levels for each, (n, levels): interpolated, and
+    extrapolated below."""
+    level = torch.tensor(LEVELS, dtype=torch.float64, device=score.device)
+    above = (table <= score[:, None]).sum(1, keepdim=True)
+    low, high = (above - 1).clamp_min(0), above.clamp_max(len(LEVELS) - 1)
+    least, width = table.gather(1, low), table.gather(1, high) - table.gather(1, low)
+    part = torch.where(width > 0, (score[:, None] - least) / width.clamp_min(1e-300), 0.0).clamp(0.0, 1.0)
+    inside = level[low] + (level[high] - level[low]) * part
+    slope = (table[:, MEDIAN] - table[:, LOW]).clamp_min(1.0) / TAIL
+    below = level[0] * ((score - table[:, 0]) / slope).clamp_max(0.0).exp()
+    return torch.where(above[:, 0] > 0, inside[:, 0], below)

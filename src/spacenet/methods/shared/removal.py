@@ -7,6 +7,7 @@ from torch import Tensor
 
 from spacenet.errors import SettingsError
 from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.space.compaction import drop_unread, shrink_layers
 from spacenet.space.removal import release, remove_outputs
 
 
@@ -28,6 +29,15 @@ def remove_classes(method: SparseMethod, outputs: Tensor) -> None:
     for task in emptied:
         ends = {output: torch.arange(method.ledger.size(output))} | method.units_read()
         release(method.ledger, task, ends, method.rng("released", task))
+    method.invalidate()
+
+
+def compact(method: SparseMethod) -> None:
+    """Drop what no output reads: connections, reserved units, and units that were added and are not used."""
+    output = method.blueprint.output.name
+    drop_unread(method.ledger, {output: torch.arange(method.ledger.size(output))} | method.units_read())
+    moved = shrink_layers(method.ledger, {layer.name: method.least_size(layer) for layer in method.blueprint.hidden})
+    method.move_units(moved)
     method.invalidate()
 
 
