@@ -114,9 +114,22 @@ def test_a_model_file_answers_the_same_and_one_without_typical_scores_says_so(le
 def test_what_cannot_tell_unknown_classes_says_so() -> None:
     with pytest.raises(SettingsError, match="spacenet cannot tell unknown classes; choose spacenet-density"):
         model([0, 1]).typicality(NEW)
+    single = Model(density_model("inputs", components=1, pooled_covariance=True).config, (8,))
+    single.learn(*blobs([0, 1], per_class=1))
+    with pytest.raises(SettingsError, match="a task had one sample of each class"):
+        single.typicality(NEW)
+
+
+def test_with_a_pooled_covariance_samples_are_as_typical_as_they_are_near_in_direction() -> None:
     pooled = density_model("inputs", components=1, pooled_covariance=True)
-    with pytest.raises(SettingsError, match="set pooled_covariance to False"):
-        pooled.typicality(NEW)
+    x = blobs([0, 1, "cat", "dog"], per_class=100)[0]
+    typicality = pooled.typicality(x)
+    assert (typicality < 0.05).mean() < 0.12
+    assert (typicality[:200] < 0.05).mean() < 0.15
+    assert (pooled.typicality(NEW) < 0.05).mean() > 0.9
+    again = from_bytes(to_bytes(pooled))
+    np.testing.assert_array_equal(again.typicality(x), typicality)
+    np.testing.assert_array_equal(again.predict_proba(x), pooled.predict_proba(x))
 
 
 def test_the_decision_function_follows_scikit_learn(classifier: SpaceNetClassifier) -> None:

@@ -6,6 +6,7 @@ change: the edges of small images, or the features of the network after its firs
 different tasks are comparable, those of old classes never change by a bit, and no samples are kept.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,8 +19,10 @@ from torch import Tensor
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, log_densities, scores
+from spacenet.methods.density.calibration import Calibration
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
 from spacenet.methods.density.edges import cell_grid
+from spacenet.methods.density.left_out import LeftOut
 from spacenet.methods.density.readout import Readout, readout_scores
 from spacenet.methods.density.selection import choose_weight, hold_out
 from spacenet.methods.density.typicality import Typicality, rate_typicality
@@ -33,7 +36,7 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL = "typicality"
+TYPICAL, CALIBRATION = "typicality", "calibration"
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,8 @@ class SpaceNetDensity(AdaptiveMethod):
     """The network's weight in each task, (tasks,), where it was chosen; otherwise empty."""
     typical: Typicality = kept(TYPICAL, Typicality, on_cpu=True)
     """What is usual of each class's own samples."""
+    calibration: Calibration = kept(CALIBRATION, Calibration, on_cpu=True)
+    """Which factor of all scores makes probabilities of them."""
     search_space: ClassVar = {
         "method.shrinkage": Uniform(0.02, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
@@ -138,11 +143,25 @@ class SpaceNetDensity(AdaptiveMethod):
             held = self._hold_out(task)
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
+        before = self.densities.snapshot()
         self._add_classes(self.densities, task, h, y)
-        if not self.settings.pooled_covariance:
-            self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling)
+        left_out = self.densities.leave_out(before, h, y, task.classes, self.rng(TYPICAL, task.index))
+        self.typical.add(left_out, task.classes, math.sqrt(h.shape[1] / 2))
+        if len(self.calibration) == task.index:  # else the model was made by a version that did not keep it
+            self._calibrate(task, x, h, left_out)
+
+    def _calibrate(self, task: Task, x: Tensor, h: Tensor, left_out: LeftOut) -> None:
+        """Find out how sure the scores may be, given samples that statistics were computed without."""
+        held = self._hold_out(task) if float(self._weights[task.index]) else None
+        used = torch.ones(len(left_out.y), dtype=torch.bool)
+        if held is not None:  # samples that the network did not learn from, whose weight was chosen on them
+            used = held[class_statistics.described_rows(task.train, task.classes)][left_out.rows]
+        rows, params = left_out.rows[used], self._combination_params()
+        network = map_batches(self.pack, x[rows], self.device) if len(rows) else None
+        on_cpu = {name: tensor.cpu() for name, tensor in params.items()}
+        self.calibration.add(self._combine(on_cpu, left_out.density[used], h[rows], network), left_out.y[used])
 
     def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
         densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
@@ -184,55 +203,62 @@ class SpaceNetDensity(AdaptiveMethod):
     def truncate(self, directions: int) -> Pack:
         return self._predict_with(self.densities.truncate(directions))
 
-    def _predict_with(self, densities: Densities) -> Pack:
-        network, sharpness, densest = self.pack, self.sharpness, self.is_table
-        tasks = self.classes[: self.tasks_learned]
+    @property
+    def _weights(self) -> Tensor:
+        """The network's weight in each task."""
         chosen = self.settings.network_weight is None and len(self.weights)
-        weights = self.weights if chosen else torch.full((len(tasks),), self._fixed_weight)
-        uses_network, differ = bool(weights.any()), len(weights.unique()) > 1
+        return self.weights if chosen else torch.full((self.tasks_learned,), self._fixed_weight)
+
+    def _combination_params(self) -> Params:
+        """What `_combine` computes with."""
+        weights, sizes = self._weights, torch.tensor([len(each) for each in self.classes[: self.tasks_learned]])
+        params = {WEIGHT: weights.repeat_interleave(sizes)} if len(weights.unique()) > 1 else {}
+        if self.readout.size and self.densities.scaling is not None:
+            params |= in_section("readout", self.readout.compute_params(self.densities.scaling))
+        return {name: tensor.to(self.device) for name, tensor in params.items()}
+
+    def _combine(self, params: Params, fit: Tensor, h: Tensor, network: Tensor | None) -> Tensor:
+        """The scores of all classes before they are calibrated, from their log-densities, the representation of the
+        samples and, if it is used, the network's scores."""
+        tasks, weights, differ = self.classes[: self.tasks_learned], self._weights, WEIGHT in params
+        if self.readout.size and self.densities.scaling is not None:
+            fit = fit + readout_scores(section(params, "readout"), h) / self.sharpness
+        if network is not None and differ:
+            network = network * params[WEIGHT]
         weight = 1.0 if differ else float(weights[0])
+        return combine(fit, network, tasks, self.sharpness, weight, densest=self.is_table)
+
+    def _predict_with(self, densities: Densities) -> Pack:
+        network, factor, uses_network = self.pack, self.calibration.factor, bool(self._weights.any())
         params = in_section("network", network.params) if uses_network else {}
-        if differ:
-            params[WEIGHT] = weights.repeat_interleave(torch.tensor([*map(len, tasks)])).to(self.device)
-        params |= in_section("view", self._first_params)
+        params |= in_section("view", self._first_params) | self._combination_params()
         classes = in_section("density", densities.compute_params())
-        if reads_out := self.readout.size > 0 and densities.scaling is not None:
-            classes |= in_section("readout", self.readout.compute_params(densities.scaling))
         params |= {name: tensor.to(self.device) for name, tensor in classes.items()}
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if self.first_units else {}, x)
-            fit = scores(section(params, "density"), h)
-            if reads_out:
-                fit = fit + readout_scores(section(params, "readout"), h) / sharpness
             logits = network.forward(section(params, "network"), x) if uses_network else None
-            if logits is not None and differ:
-                logits = logits * params[WEIGHT]
-            return combine(fit, logits, tasks, sharpness, weight, densest=densest)
+            return self._combine(params, scores(section(params, "density"), h), h, logits) * factor
 
         return Pack(forward, params)
 
     def typicality(self, x: Tensor) -> Tensor:
-        if self.settings.pooled_covariance:
-            reason = "with a pooled covariance, the densities of old classes change with later tasks"
-            raise SettingsError(f"{reason}; set pooled_covariance to False", setting="unknown")
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
-            remedy = "learn its tasks again with this version"
-            raise SettingsError(f"{reason}; {remedy}", setting="unknown")
+            reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
+            raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
         return map_batches(self.detector, x, self.device)
 
     @cached_property
     def detector(self) -> Pack:
         """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
-        shrinkage, uses_features = self.densities.shrinkage, bool(self.first_units)
-        densities = self.densities.compute_params() | self.densities.scaling_params()
-        params = in_section("view", self._first_params) | in_section("density", densities)
-        params |= in_section(TYPICAL, self.typical.compute_params(self.classes[: self.tasks_learned]))
+        uses_features, likeness = bool(self.first_units), self.densities.likeness
+        params = in_section("view", self._first_params) | in_section("density", self.densities.likeness_params())
+        params |= in_section(TYPICAL, self.typical.compute_params())
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if uses_features else {}, x)
-            found = rate_typicality(section(params, TYPICAL), log_densities(section(params, "density"), h, shrinkage))
+            found = rate_typicality(section(params, TYPICAL), likeness(section(params, "density"), h))
             if self._representation(tuple(x.shape[1:])) != "edges":
                 return found
             return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
@@ -240,7 +266,8 @@ class SpaceNetDensity(AdaptiveMethod):
         return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        others = (self.first_units, self.readout.tensors(), self.typical.tensors())
+        kinds = (self.readout, self.typical, self.calibration)
+        others = [self.first_units, *(each.tensors() for each in kinds)]
         extra = sum(tensor.nbytes for each in others for tensor in each.values())
         return self.densities.class_memory(self._representation(input_shape), extra)
 
@@ -265,7 +292,14 @@ class SpaceNetDensity(AdaptiveMethod):
             extra = {name: tensor for name, tensor in extra.items() if name != WEIGHTS}
         if typical := section(extra, TYPICAL):
             Typicality.check(typical, sum(map(len, self.classes)))
-        optional = {TYPICAL: bool(typical), "view": self.uses_features, "readout": self.readout.size > 0}
+        if calibration := section(extra, CALIBRATION):
+            Calibration.check(calibration, len(self.classes))
+        optional = {
+            TYPICAL: bool(typical),
+            CALIBRATION: bool(calibration),
+            "view": self.uses_features,
+            "readout": self.readout.size > 0,
+        }
         check_sections(extra, "density", *(name for name, used in optional.items() if used))
         first_params: Params = {}
         if self.uses_features:

@@ -11,6 +11,16 @@ from torch import Generator, Tensor
 
 from spacenet.errors import RunError
 from spacenet.methods.density.components import choose_components
+from spacenet.methods.density.left_out import (
+    FEW,
+    FEW_FOLDS,
+    FOLDS,
+    LEFT_OUT,
+    MANY,
+    MOST_LEFT_OUT,
+    MOST_OTHERS,
+    LeftOut,
+)
 from spacenet.methods.density.statistics import ClassStatistics, count_floats
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import (
@@ -27,9 +37,6 @@ from spacenet.utils.tensors import (
 SCALE = "the features' scale"
 MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
-FOLDS, LEFT_OUT, MOST_OTHERS = 4, 100, 2000
-"""A quarter of a class is left out of statistics to see what is usual for it; where that would be fewer samples than
-the second, each quarter in turn. Of very many others, so many are enough for these statistics."""
 RIDGE = 0.1
 """Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
 
@@ -192,17 +199,43 @@ class Densities:
         scaling = self._fitted()[0]
         return {"mean": scaling.mean, "factor": scaling.factor}
 
-    def left_out(self, params: Params, h: Tensor, number: int, most: int, rng: Generator) -> Tensor:
-        """The log-density of each class at samples of one class, (m, classes); its own is that by statistics without
-        these samples. Of a single sample it is that of its own, less what a sample loses on average. `params` is what
-        `compute_params` returned, `most` how many samples are left out at a time."""
+    def likeness_params(self) -> dict[str, Tensor]:
+        """What `likeness` computes with."""
+        return self.compute_params() | self.scaling_params()
+
+    def likeness(self, params: Params, h: Tensor) -> Tensor:
+        """How like each class a sample is, from features (n, d), in 64 bits: (n, classes). What is typical of a class
+        is measured in it. Here the log-density."""
+        return log_densities(params, h, self.shrinkage)
+
+    def snapshot(self) -> "Densities":
+        """What `leave_out` needs to know of the state before a task's classes are added."""
+        return replace(self)
+
+    def leave_out(self, before: "Densities", h: Tensor, y: Tensor, classes: range, rng: Generator) -> LeftOut:
+        """What the statistics of a task's classes, which have been added to `before`, say of samples of them that they
+        were computed without: of features (n, d) with labels y."""
+        params, most = self.compute_params(), max(FEW, min(MOST_LEFT_OUT, MANY // (len(classes) * classes.stop)))
+        parts = []
+        for number in classes:
+            own = torch.nonzero(y == number)[:, 0]
+            rows, found = self._leave_out_of_class(params, h[own], number, most, rng)
+            parts.append(LeftOut(own[rows], torch.full((len(rows),), number), found, found))
+        return LeftOut.concat(parts)
+
+    def _leave_out_of_class(
+        self, params: Params, h: Tensor, number: int, most: int, rng: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Samples of one class, and the log-density of each class at them, (m, classes); its own is that by statistics
+        without these samples. Of a single sample it is that of its own, less what a sample loses on average. `params`
+        is what `compute_params` returned, `most` how many samples are left out at a time."""
         scaling, classes = self._fitted()
         z, order = scaling.scale(h), torch.randperm(len(h), generator=rng)
-        folds = min(FOLDS, len(h))
+        folds = min(FOLDS if len(h) >= FEW_FOLDS * FEW else FEW_FOLDS, len(h))
         if folds < 2:
             found = self.evaluate(h, params)
             found[:, number] -= z.shape[1] / 2
-            return found
+            return order, found
         used = int(classes.weight[number].isfinite().sum())
         parts = [order[fold::folds] for fold in range(folds)]
         parts = [part[:most] for part in (parts[:1] if len(parts[0]) >= LEFT_OUT else parts)]
@@ -212,9 +245,10 @@ class Densities:
             others = order[kept[order]][:MOST_OTHERS]
             rest = ClassStatistics.concat(None, [self._fit(z[others], used, rng)])
             own.append((self._score(rest, z[part]).double() + _shared_density(z[part], self.shrinkage))[:, 0])
-        found = self.evaluate(h[torch.cat(parts)], params)
+        rows = torch.cat(parts)
+        found = self.evaluate(h[rows], params)
         found[:, number] = torch.cat(own)
-        return found
+        return rows, found
 
     def sample(self, each: int, rng: Generator) -> Tensor:
         """Draw features of `each` samples per class, one class after the other: (classes · each, d)."""
