@@ -348,6 +348,10 @@ class Method(ABC):
         for methods that keep class statistics."""
         raise SettingsError(f"{self.name} cannot tell unknown classes; choose spacenet-density", setting="unknown")
 
+    def class_typicality(self, x: Tensor) -> Tensor:
+        """The same of every class, (n, classes)."""
+        return self.typicality(x)
+
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
         """The scores of any number of samples for each of these numbers of directions."""
         return [map_batches(self.truncate(directions), x, self.device) for directions in steps]

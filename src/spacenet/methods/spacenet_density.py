@@ -7,7 +7,7 @@ different tasks are comparable, those of old classes never change by a bit, and 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -25,7 +25,7 @@ from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.left_out import LeftOut
 from spacenet.methods.density.readout import Readout, readout_scores
 from spacenet.methods.density.selection import choose_weight, hold_out
-from spacenet.methods.density.typicality import Typicality, rate_typicality
+from spacenet.methods.density.typicality import Typicality, rate_classes, rate_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
@@ -243,25 +243,36 @@ class SpaceNetDensity(AdaptiveMethod):
         return Pack(forward, params)
 
     def typicality(self, x: Tensor) -> Tensor:
+        self._check_typical()
+        return map_batches(self.detector, x, self.device)
+
+    def class_typicality(self, x: Tensor) -> Tensor:
+        self._check_typical()
+        return map_batches(self._detect_with(rate_classes), x, self.device)
+
+    def _check_typical(self) -> None:
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
-        return map_batches(self.detector, x, self.device)
 
     @cached_property
     def detector(self) -> Pack:
         """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
+        return self._detect_with(rate_typicality)
+
+    def _detect_with(self, rate: Callable[[Params, Tensor], Tensor]) -> Pack:
         uses_features, likeness = bool(self.first_units), self.densities.likeness
         params = in_section("view", self._first_params) | in_section("density", self.densities.likeness_params())
         params |= in_section(TYPICAL, self.typical.compute_params())
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if uses_features else {}, x)
-            found = rate_typicality(section(params, TYPICAL), likeness(section(params, "density"), h))
+            found = rate(section(params, TYPICAL), likeness(section(params, "density"), h))
             if self._representation(tuple(x.shape[1:])) != "edges":
                 return found
-            return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
+            varies = (h != 0).any(1)  # else the same everywhere: near the center of what edges are
+            return torch.where(varies if found.dim() == 1 else varies[:, None], found, 0.0)
 
         return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
 

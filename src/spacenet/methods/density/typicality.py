@@ -93,10 +93,20 @@ class Typicality:
 def rate_typicality(params: Params, likeness: Tensor) -> Tensor:
     """How typical each sample is of the class that it is most like, (n,), between 0 and 1, given how like each class it
     is, (n, classes), in 64 bits. 0 where that is not finite. Made of operations that other runtimes have too."""
-    finite, most = likeness.isfinite().all(1), likeness.argmax(1, keepdim=True)
-    row = params["table"][most[:, 0]]
-    score = add_up(likeness.gather(1, most)[:, 0], compute_margin(likeness, most), row)
-    return torch.where(finite, read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
+    return _rate(params, likeness, likeness.argmax(1, keepdim=True))
+
+
+def rate_classes(params: Params, likeness: Tensor) -> Tensor:
+    """How typical each sample is of each class, (n, classes)."""
+    columns = torch.arange(likeness.shape[1], device=likeness.device)
+    return torch.stack([_rate(params, likeness, number.expand(len(likeness), 1)) for number in columns], 1)
+
+
+def _rate(params: Params, likeness: Tensor, number: Tensor) -> Tensor:
+    """The same for one class of each sample, (n, 1)."""
+    row = params["table"][number[:, 0]]
+    score = add_up(likeness.gather(1, number)[:, 0], compute_margin(likeness, number), row)
+    return torch.where(likeness.isfinite().all(1), read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
 
 
 def measure(left_out: LeftOut, classes: range, wide: float) -> Tensor:
