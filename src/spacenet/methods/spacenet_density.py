@@ -6,7 +6,6 @@ change: the edges of small images, or the features of the network after its firs
 different tasks are comparable, those of old classes never change by a bit, and no samples are kept.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -148,7 +147,7 @@ class SpaceNetDensity(AdaptiveMethod):
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling)
         left_out = self.densities.leave_out(before, h, y, task.classes, self.rng(TYPICAL, task.index))
-        self.typical.add(left_out, task.classes, math.sqrt(h.shape[1] / 2))
+        self.typical.add(left_out, task.classes, self.densities.typical_width())
         if len(self.calibration) == task.index:  # else the model was made by a version that did not keep it
             self._calibrate(task, x, h, left_out)
 
@@ -248,7 +247,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def class_typicality(self, x: Tensor) -> Tensor:
         self._check_typical()
-        return map_batches(self._detect_with(rate_classes), x, self.device)
+        return map_batches(self._detect_with(rate_classes, 0.0), x, self.device)
 
     def _check_typical(self) -> None:
         if not len(self.typical):
@@ -259,12 +258,12 @@ class SpaceNetDensity(AdaptiveMethod):
     @cached_property
     def detector(self) -> Pack:
         """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
-        return self._detect_with(rate_typicality)
+        return self._detect_with(rate_typicality, self.densities.typical_share)
 
-    def _detect_with(self, rate: Callable[[Params, Tensor], Tensor]) -> Pack:
+    def _detect_with(self, rate: Callable[[Params, Tensor], Tensor], share: float) -> Pack:
         uses_features, likeness = bool(self.first_units), self.densities.likeness
         params = in_section("view", self._first_params) | in_section("density", self.densities.likeness_params())
-        params |= in_section(TYPICAL, self.typical.compute_params())
+        params |= in_section(TYPICAL, self.typical.compute_params(share))
 
         def forward(params: Params, x: Tensor) -> Tensor:
             h = self._represent(section(params, "view") if uses_features else {}, x)

@@ -1,13 +1,18 @@
 """How typical samples are of classes."""
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.typicality import (
     LEVELS,
     NUMBERS,
     Typicality,
+    mix,
     quantiles,
     rate_typicality,
     read_fraction,
@@ -141,7 +146,7 @@ def test_the_usual_margin_is_the_smallest_of_a_class_s_own_task_and_later_ones()
     )
     usual = typical.compute_params()["table"][:, 2:4].tolist()
     assert usual[1:] == [[20.0, 9.0], [20.0, 9.0], [70.0, 4.0]]
-    assert usual[0][0] < -1e9  # learned alone
+    assert usual[0][1] == 0.0  # learned alone: margins do not count
 
 
 def test_margins_say_nothing_of_a_class_that_was_learned_alone() -> None:
@@ -188,3 +193,35 @@ def test_densities_integrate_to_1() -> None:
     assert densities.scaling is not None
     step = float(densities.scaling.scale(grid)[1] - densities.scaling.scale(grid)[0])
     assert float(densities.evaluate(grid).exp().sum()) * step == pytest.approx(1.0, abs=1e-3)
+
+
+@given(hnp.arrays(np.float64, (2, 50), elements=st.floats(-20, 1)), st.floats(0, 1))
+def test_a_mixture_lies_between_its_tables(values: np.ndarray, share: float) -> None:
+    first, second = (quantiles(torch.from_numpy(each)) for each in values)
+    mixed = mix(first, second, share)
+    assert (mixed.diff() >= 0).all()
+    assert (mixed >= torch.minimum(first, second) - 1e-5).all()
+    assert (mixed <= torch.maximum(first, second) + 1e-5).all()
+
+
+def test_a_mixture_of_one_kind_is_as_its_table() -> None:
+    first, second = (quantiles(torch.randn(400, generator=rng(seed)) - 5 * seed) for seed in range(2))
+    for share, expected in ((0.0, first), (1.0, second)):
+        torch.testing.assert_close(mix(first, second, share), expected, atol=1e-3, rtol=0)
+    torch.testing.assert_close(mix(first, first, 0.3), first, atol=1e-3, rtol=0)
+
+
+def test_more_samples_of_a_class_change_what_is_typical_of_it_alone() -> None:
+    densities, typical = learned()
+    before = typical.table.clone()
+    far = samples(range(1), 400, seed=7)[0] + 3.0
+    was = rate(densities, typical, far)
+    likeness = densities.likeness(densities.likeness_params(), far)
+    typical.update(0, likeness, 0.5)
+    Typicality.check(typical.tensors(), 4)
+    assert torch.equal(typical.table[1:], before[1:])
+    assert torch.equal(typical.table[0, : len(NUMBERS)], before[0, : len(NUMBERS)])
+    now = rate(densities, typical, far)
+    assert float(was.median()) < 0.05 < 0.15 < float(now.median()) < 0.35  # in the middle of the lower half
+    typical.update(0, likeness[:0], 0.5)
+    Typicality().update(0, likeness, 0.5)

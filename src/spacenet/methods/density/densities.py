@@ -199,6 +199,16 @@ class Densities:
         scaling = self._fitted()[0]
         return {"mean": scaling.mean, "factor": scaling.factor}
 
+    @property
+    def typical_share(self) -> float:
+        """How much of what is typical of a class is taken from all classes."""
+        return 0.0
+
+    def typical_width(self) -> float | None:
+        """The least spread of likeness where samples are few: as that of Gaussians. None where it means the same for
+        all classes."""
+        return math.sqrt(self._fitted()[1].mean.shape[-1] / 2)
+
     def likeness_params(self) -> dict[str, Tensor]:
         """What `likeness` computes with."""
         return self.compute_params() | self.scaling_params()

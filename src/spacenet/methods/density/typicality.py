@@ -34,9 +34,9 @@ TAIL = 3.0
 NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread")
 """For each class. A spread of margins of 0 says that there was no other class when it was learned: margins say nothing
 of its samples."""
-NO_MARGIN = -1e12
-"""A usual margin that all margins exceed."""
 MARGIN = slice(2, 4)
+JUMP = 1e-6
+"""Many samples may have the same score: this much below it, fractions are those without them."""
 WHAT, TABLE = "what is typical of classes", "classes"
 
 
@@ -50,27 +50,39 @@ class Typicality:
     def __len__(self) -> int:
         return len(self.table)
 
-    def add(self, left_out: LeftOut, classes: range, wide: float) -> None:
+    def add(self, left_out: LeftOut, classes: range, wide: float | None) -> None:
         """Add a task's classes, given samples that were left out of their statistics. Nothing is added where earlier
-        classes are missing, or no sample could be left out. `wide` is the least spread where there are few samples."""
+        classes are missing, or no sample could be left out. `wide` is the least spread where there are few samples;
+        None where likeness is not compared with what is usual of it, and margins do not count."""
         if len(self) != classes.start or not len(left_out.y):
             return
         self.table = torch.cat([self.table, measure(left_out, classes, wide)])
+
+    def update(self, number: int, likeness: Tensor, share: float) -> None:
+        """Take in more samples of a known class, which its statistics were computed without, given how like each class
+        they are, (m, classes). `share` is the fraction of all samples of the class that they are from now on. Scores
+        become those of the mixture; the units that they are in stay."""
+        if not len(self) or not len(likeness):
+            return
+        row = self.table[number].double()
+        margin = compute_margin(likeness, torch.full((len(likeness), 1), number))
+        new = quantiles(add_up(likeness[:, number], margin, row))
+        self.table[number, len(NUMBERS) :] = mix(row[len(NUMBERS) :], new, share).float()
 
     def keep(self, classes: Tensor) -> None:
         """Remove all classes but these."""
         if len(self):
             self.table = self.table[classes]
 
-    def compute_params(self) -> dict[str, Tensor]:
-        """What `rate_typicality` computes with."""
+    def compute_params(self, share: float = 0.0) -> dict[str, Tensor]:
+        """What `rate_typicality` computes with. `share` is how much of a score at each level is the mean of all
+        classes."""
         table = self.table.double()
-        usual = table[:, MARGIN]
+        levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN]
+        table[:, len(NUMBERS) :] = torch.lerp(levels, levels.mean(0), share)
         compared = usual[:, 1] > 0
         smallest = torch.where(compared, usual[:, 0], math.inf).flip(0).cummin(0).indices.flip(0)
-        usual = usual.flip(0)[smallest].clone()
-        usual[~compared] = torch.tensor([NO_MARGIN, 1.0]).double()
-        table[:, MARGIN] = usual
+        table[:, MARGIN] = torch.where(compared[:, None], usual.flip(0)[smallest], 0.0)
         return {"table": table}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -109,17 +121,17 @@ def _rate(params: Params, likeness: Tensor, number: Tensor) -> Tensor:
     return torch.where(likeness.isfinite().all(1), read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
 
 
-def measure(left_out: LeftOut, classes: range, wide: float) -> Tensor:
+def measure(left_out: LeftOut, classes: range, wide: float | None) -> Tensor:
     """The rows of a task's classes in the table. The classes share the usual margin. A class of which no sample could
     be left out gets the mean of the others."""
     likeness = left_out.likeness
     own = likeness.gather(1, left_out.y[:, None])[:, 0]
     margin = compute_margin(likeness, left_out.y[:, None])
-    usual = summarize(margin, wide) if likeness.shape[1] > 1 else (0.0, 0.0)
+    usual = (0.0, 0.0) if wide is None or likeness.shape[1] < 2 else summarize(margin, wide)
     rows: dict[int, Tensor] = {}
     for number in classes:
         if bool((here := left_out.y == number).any()):
-            numbers = torch.tensor([*summarize(own[here], wide), *usual])
+            numbers = torch.tensor([*((0.0, 1.0) if wide is None else summarize(own[here], wide)), *usual])
             rows[number] = torch.cat([numbers, quantiles(add_up(own[here], margin[here], numbers))])
     others = torch.stack([*rows.values()]).mean(0)
     return torch.stack([rows.get(number, others) for number in classes]).float()
@@ -145,7 +157,8 @@ def add_up(likeness: Tensor, margin: Tensor, numbers: Tensor) -> Tensor:
     one for each sample."""
     usual, spread, usual_margin, margin_spread = numbers[..., : len(NUMBERS)].unbind(-1)
     score = ((likeness - usual) / spread).clamp_max(MOST_LIKE)
-    return score + ((margin - usual_margin) / margin_spread.clamp_min(1.0)).clamp_max(MOST_MARGIN)
+    by_margin = ((margin - usual_margin) / margin_spread.clamp_min(1.0)).clamp_max(MOST_MARGIN)
+    return score + by_margin.where(margin_spread > 0, MOST_MARGIN)
 
 
 def quantiles(scores: Tensor) -> Tensor:
@@ -173,3 +186,18 @@ def read_fraction(score: Tensor, table: Tensor) -> Tensor:
     slope = (table[:, MEDIAN] - table[:, LOW]).clamp_min(1.0) / TAIL
     below = level[0] * ((score - table[:, 0]) / slope).clamp_max(0.0).exp()
     return torch.where(above[:, 0] > 0, inside[:, 0], below)
+
+
+def mix(first: Tensor, second: Tensor, share: float) -> Tensor:
+    """The scores at each level of a mixture, of which `share` are samples of the second table."""
+    tables = torch.stack([first, second])
+    step = (tables[:, MEDIAN] - tables[:, LOW]).clamp_min(1.0).amax()
+    below = tables.min() - step * torch.linspace(4.0, 0.0, 33, dtype=torch.float64)
+    scores = torch.cat([below, tables.flatten(), tables.flatten() - JUMP]).unique()
+    parts = [read_fraction(scores, each.expand(len(scores), -1)) for each in tables]
+    fraction = torch.lerp(*parts, share)
+    level = torch.tensor(LEVELS, dtype=torch.float64)
+    above = torch.searchsorted(fraction, level).clamp(1, len(scores) - 1)
+    low, high = fraction[above - 1], fraction[above]
+    part = torch.where(high > low, (level - low) / (high - low).clamp_min(1e-300), 1.0).clamp(0.0, 1.0)
+    return torch.lerp(scores[above - 1], scores[above], part).cummax(0).values
