@@ -1,12 +1,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spacenet import SpaceNetClassifier
 from spacenet.cli.main import main
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
+from spacenet.model.watching import Watch, save_watch, watch_path
 from tests.model.support import blobs, density_model, model
 
 
@@ -103,3 +105,20 @@ def test_settings_that_follow_from_the_data(tmp_path: Path, capsys: pytest.Captu
     SpaceNetClassifier(hidden=(30, 30)).fit(*blobs([0, 1])).save(tmp_path / "m.safetensors")
     assert main(["inspect", str(tmp_path / "m.safetensors")]) == 0
     assert "epochs by the number of samples, batches of 32" in capsys.readouterr().out
+
+
+def test_it_shows_what_was_counted_of_predictions(
+    learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch = Watch(learned[1].classes)
+    watch.update(learned[1].classes, np.full(4, 0.5))
+    save_watch(learned[0], watch)
+    assert main(["inspect", str(learned[0])]) == 0
+    out = capsys.readouterr().out
+    assert "How typical the samples are" in out
+    assert "4 predictions, 0 of them unknown" in out
+    assert main(["inspect", str(learned[0]), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["watch"]["samples"] == 4
+    watch_path(learned[0]).write_text("{}")
+    assert main(["inspect", str(learned[0])]) == 2
+    assert "remove it to count anew" in capsys.readouterr().err

@@ -158,10 +158,40 @@ def test_an_evaluation_has_false_alarms_and_what_is_found(classifier: SpaceNetCl
     assert found.detection.auroc == pytest.approx(roc_auc_score(y < 7, typicality))
     changed = found.to_plain()
     assert changed.pop("detection")["rate"] == 5.0
+    assert changed.pop("watch")["samples"] == 100
     assert changed == plain
     only_known = evaluate_model(classifier.model_, x[y < 7], y[y < 7], unknown=0.05).detection
     assert only_known is not None
     assert (only_known.found, only_known.auroc) == (None, None)
+
+
+def test_sets_have_the_class_as_often_as_wanted_also_after_later_tasks(classifier: SpaceNetClassifier) -> None:
+    x, y = blobs([0, 1, 2, 3], per_class=200)
+    sizes = []
+    for coverage in (0.5, 0.8, 0.9):
+        sets = classifier.predict_set(x, coverage)
+        assert sets.shape == (800, 4)
+        assert sets.dtype == bool
+        within = sets[np.arange(len(y)), y]
+        assert within.mean() > coverage - 0.06
+        assert within[y < 2].mean() > coverage - 0.1
+        sizes.append(sets.sum())
+    assert sizes == sorted(sizes)
+    assert classifier.predict_set(x).sum() == sizes[-1]
+    assert not classifier.predict_set(NEW, 0.8).any(1).mean() > 0.1
+    for wrong in (0, 1, True, "a"):
+        with pytest.raises(SettingsError, match="between 0 and 1"):
+            classifier.predict_set(x, wrong)
+
+
+def test_a_class_of_several_outputs_is_in_the_set_if_one_of_them_is() -> None:
+    again = (
+        SpaceNetClassifier(**SMALL).partial_fit(*blobs([0, 1], per_class=60)).partial_fit(*blobs([1, 2], per_class=60))
+    )
+    x, y = blobs([0, 1, 2], per_class=60)
+    sets = again.predict_set(x)
+    assert sets.shape == (180, 3)
+    assert sets[np.arange(180), y].mean() > 0.8
 
 
 def test_auroc_is_scikit_learns() -> None:
