@@ -57,7 +57,9 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     images = np.concatenate([photos, np.stack(blocks)])
     assert model.encoder is not None
     expected = model.predict_proba(encode_samples(model.encoder, images, keep=False))
-    found = np.concatenate([predict(images[first : first + BATCH]) for first in range(0, len(images), BATCH)])
+    found = np.concatenate(
+        [predict(images[first : first + BATCH])["probabilities"] for first in range(0, len(images), BATCH)]
+    )
     facts = {
         "images": len(images),
         "largest_difference": float(np.abs(found - expected).max()),

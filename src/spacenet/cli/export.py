@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from spacenet.cli.forms import ModelArgument, parse
+from spacenet.cli.forms import ModelArgument, UnknownOption, parse
 from spacenet.cli.output import output_file, print_tables
 from spacenet.config.settings import to_plain
 from spacenet.model.export import FORMATS, export_model
@@ -18,9 +18,10 @@ from spacenet.utils.text import format_bytes
 class ExportOptions:
     """Write a model for use without spacenet.
 
-    Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out. A model with an
-    encoder is written from pixels on: images as bytes (batch, 3, size, size), prepared as the file's metadata say. The
-    file is loaded and compared with the model before it gets its name.
+    Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out, and with
+    --unknown how typical each sample is, and whether it is unknown. A model with an encoder is written from pixels on:
+    images as bytes (batch, 3, size, size), prepared as the file's metadata say. The file is loaded and compared with
+    the model before it gets its name.
     """
 
     model: ModelArgument
@@ -30,6 +31,7 @@ class ExportOptions:
     """The file to write (default: beside the model, as .onnx or .pt2)."""
     without_encoder: bool = False
     """Write only the part behind the encoder: features go in."""
+    unknown: UnknownOption = None
     json: bool = False
     """Print what was written as JSON instead of tables."""
 
@@ -39,7 +41,7 @@ def export(arguments: list[str]) -> int:
     source = options.model.expanduser()
     model = load_model(source)
     path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix), inputs=[source])
-    exported = export_model(model, path, options.to, options.without_encoder)
+    exported = export_model(model, path, options.to, options.without_encoder, options.unknown)
     if options.json:
         print(json.dumps(to_plain(exported), indent=1))
         return 0
@@ -47,5 +49,8 @@ def export(arguments: list[str]) -> int:
     print_tables([Table("Units in the file", ["layer", "packed", "of"], rows)])
     print(f"Classes: {', '.join(map(str, exported.classes))}")
     print(f"Checked against the model: probabilities differ by at most {exported.max_difference:.1e}")
+    if exported.unknown is not None:
+        difference = f"{exported.typicality_difference:.1e}"
+        print(f"Unknown: a typicality below {exported.unknown:g}, which differs by at most {difference}")
     print(f"Wrote {exported.path} ({format_bytes(exported.bytes)})")
     return 0

@@ -18,7 +18,7 @@ from torch import Tensor
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, log_densities, scores
+from spacenet.methods.density.densities import ClassMemory, Densities, combine, complete_scores, scores
 from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.readout import Readout, readout_scores
 from spacenet.methods.density.selection import choose_weight, hold_out
@@ -33,7 +33,7 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL = "typicality"
+TYPICAL, SCALING = "typicality", "scaling"
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,47 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
+        describe, classify = self._describe_with(densities), self._classify_with(densities)
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found: Tensor = classify.forward(params, x, *describe.forward(params, x))
+            return found
+
+        return Pack(forward, {**describe.params, **classify.params})
+
+    @cached_property
+    def detector(self) -> Pack:
+        describe, rate = self._describe_with(self.densities), self._rater
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found: Tensor = rate.forward(params, *describe.forward(params, x))
+            return found
+
+        return Pack(forward, {**describe.params, **rate.params})
+
+    @cached_property
+    def open_set_predictor(self) -> Pack:
+        describe, classify, rate = self._describe_with(self.densities), self._classify_with(self.densities), self._rater
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            described = describe.forward(params, x)
+            return classify.forward(params, x, *described), rate.forward(params, *described)
+
+        return Pack(forward, {**describe.params, **classify.params, **rate.params})
+
+    def _describe_with(self, densities: Densities) -> Pack:
+        """(params, x) → the representation (n, d), and densities of all classes as `scores` computes them."""
+        params = in_section("view", self._first_params) | in_section("density", densities.compute_params())
+        reads_first = bool(self.first_units)
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            h = self._represent(section(params, "view") if reads_first else {}, x)
+            return h, scores(section(params, "density"), h)
+
+        return Pack(forward, self._on_device(params))
+
+    def _classify_with(self, densities: Densities) -> Pack:
+        """(params, x, and what these densities describe of it) → the scores of all classes."""
         network, sharpness, densest = self.pack, self.sharpness, self.is_table
         tasks = self.classes[: self.tasks_learned]
         chosen = self.settings.network_weight is None and len(self.weights)
@@ -193,16 +234,11 @@ class SpaceNetDensity(AdaptiveMethod):
         weight = 1.0 if differ else float(weights[0])
         params = in_section("network", network.params) if uses_network else {}
         if differ:
-            params[WEIGHT] = weights.repeat_interleave(torch.tensor([*map(len, tasks)])).to(self.device)
-        params |= in_section("view", self._first_params)
-        classes = in_section("density", densities.compute_params())
+            params[WEIGHT] = weights.repeat_interleave(torch.tensor([*map(len, tasks)]))
         if reads_out := self.readout.size > 0 and densities.scaling is not None:
-            classes |= in_section("readout", self.readout.compute_params(densities.scaling))
-        params |= {name: tensor.to(self.device) for name, tensor in classes.items()}
+            params |= in_section("readout", self.readout.compute_params(densities.scaling))
 
-        def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if self.first_units else {}, x)
-            fit = scores(section(params, "density"), h)
+        def forward(params: Params, x: Tensor, h: Tensor, fit: Tensor) -> Tensor:
             if reads_out:
                 fit = fit + readout_scores(section(params, "readout"), h) / sharpness
             logits = network.forward(section(params, "network"), x) if uses_network else None
@@ -210,9 +246,11 @@ class SpaceNetDensity(AdaptiveMethod):
                 logits = logits * params[WEIGHT]
             return combine(fit, logits, tasks, sharpness, weight, densest=densest)
 
-        return Pack(forward, params)
+        return Pack(forward, self._on_device(params))
 
-    def typicality(self, x: Tensor) -> Tensor:
+    @property
+    def _rater(self) -> Pack:
+        """(params, and what densities describe of samples) → how typical these are."""
         if self.settings.pooled_covariance:
             reason = "with a pooled covariance, the densities of old classes change with later tasks"
             raise SettingsError(f"{reason}; set pooled_covariance to False", setting="unknown")
@@ -220,24 +258,21 @@ class SpaceNetDensity(AdaptiveMethod):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             remedy = "learn its tasks again with this version"
             raise SettingsError(f"{reason}; {remedy}", setting="unknown")
-        return map_batches(self.detector, x, self.device)
-
-    @cached_property
-    def detector(self) -> Pack:
-        """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
-        shrinkage, uses_features = self.densities.shrinkage, bool(self.first_units)
-        densities = self.densities.compute_params() | self.densities.scaling_params()
-        params = in_section("view", self._first_params) | in_section("density", densities)
+        shrinkage, grid = self.densities.shrinkage, self.readout.grid
+        params = in_section(SCALING, self.densities.scaling_params())
         params |= in_section(TYPICAL, self.typical.compute_params(self.classes[: self.tasks_learned]))
 
-        def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if uses_features else {}, x)
-            found = rate_typicality(section(params, TYPICAL), log_densities(section(params, "density"), h, shrinkage))
-            if self._representation(tuple(x.shape[1:])) != "edges":
+        def forward(params: Params, h: Tensor, fit: Tensor) -> Tensor:
+            densities = complete_scores(section(params, SCALING), fit, h, shrinkage)
+            found = rate_typicality(section(params, TYPICAL), densities)
+            if grid is None:  # no edges
                 return found
             return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
 
-        return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
+        return Pack(forward, self._on_device(params))
+
+    def _on_device(self, params: Params) -> dict[str, Tensor]:
+        return {name: tensor.to(self.device) for name, tensor in params.items()}
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         others = (self.first_units, self.readout.tensors(), self.typical.tensors())

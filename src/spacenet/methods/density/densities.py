@@ -185,10 +185,11 @@ class Densities:
     def evaluate(self, h: Tensor, params: Params | None = None) -> Tensor:
         """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
         too large to compute with. `params` is what `compute_params` returned, where that is known already."""
-        return log_densities({**(params or self.compute_params()), **self.scaling_params()}, h, self.shrinkage)
+        params = {**(params or self.compute_params()), **self.scaling_params()}
+        return complete_scores(params, scores(params, h), h, self.shrinkage)
 
     def scaling_params(self) -> dict[str, Tensor]:
-        """What `log_densities` computes with besides what `compute_params` returns."""
+        """What `complete_scores` computes with."""
         scaling = self._fitted()[0]
         return {"mean": scaling.mean, "factor": scaling.factor}
 
@@ -276,12 +277,12 @@ def scores(params: Params, h: Tensor) -> Tensor:
     return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
 
 
-def log_densities(params: Params, h: Tensor, shrinkage: float) -> Tensor:
-    """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are too
-    large to compute with."""
+def complete_scores(params: Params, found: Tensor, h: Tensor, shrinkage: float) -> Tensor:
+    """The log-density of each class at features (n, d), given what `scores` returned for them, in 64 bits:
+    (n, classes). Minus infinity where numbers are too large to compute with."""
     centered, factor = h - params["mean"], params["factor"]
     z = centered @ factor if factor.dim() else centered * factor
-    found = scores(params, h).double() + _shared_density(z, shrinkage)
+    found = found.double() + _shared_density(z, shrinkage)
     return found.where(found.isfinite(), -math.inf)
 
 
