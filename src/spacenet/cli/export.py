@@ -5,13 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from spacenet import model as model_package
 from spacenet.cli.forms import ModelArgument, UnknownOption, parse
 from spacenet.cli.output import output_file, print_tables
 from spacenet.config.settings import to_plain
+from spacenet.errors import SettingsError
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import load_model
 from spacenet.report.tables import Table
+from spacenet.utils.files import save_bytes
 from spacenet.utils.text import format_bytes
+
+LOADER = Path(model_package.__file__).with_name("onnx_predictor.py")
+"""It is read as a file, not imported: it needs onnxruntime."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class ExportOptions:
     without_encoder: bool = False
     """Write only the part behind the encoder: features go in."""
     unknown: UnknownOption = None
+    with_loader: bool = False
+    """Put onnx_predictor.py beside the ONNX file, a Python module that reads it with onnxruntime and numpy alone."""
     json: bool = False
     """Print what was written as JSON instead of tables."""
 
@@ -41,7 +49,12 @@ def export(arguments: list[str]) -> int:
     source = options.model.expanduser()
     model = load_model(source)
     path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix), inputs=[source])
+    if options.with_loader and options.to != "onnx":
+        raise SettingsError("reads ONNX files only; choose --to onnx", setting="with_loader")
+    loader = output_file(path.with_name(LOADER.name), inputs=[source, path]) if options.with_loader else None
     exported = export_model(model, path, options.to, options.without_encoder, options.unknown)
+    if loader is not None:
+        save_bytes(loader, LOADER.read_bytes())
     if options.json:
         print(json.dumps(to_plain(exported), indent=1))
         return 0
@@ -53,4 +66,6 @@ def export(arguments: list[str]) -> int:
         difference = f"{exported.typicality_difference:.1e}"
         print(f"Unknown: a typicality below {exported.unknown:g}, which differs by at most {difference}")
     print(f"Wrote {exported.path} ({format_bytes(exported.bytes)})")
+    if loader is not None:
+        print(f"Wrote {loader}, which reads it with onnxruntime and numpy alone")
     return 0
