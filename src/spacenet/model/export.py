@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -23,11 +23,12 @@ from torch.export import Dim, ExportedProgram
 from spacenet import __version__
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.exported import OnnxNetwork
-from spacenet.errors import SpacenetError
+from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.model.exported_part import ROUNDING, HeadPart, PixelPart, choose_part
 from spacenet.model.labels import Label
 from spacenet.model.model import Model
 from spacenet.model.onnx_graphs import opset_of, put_before, read_graph
+from spacenet.model.onnx_weights import quantize_weights
 from spacenet.model.packed_network import PackedNetwork
 from spacenet.model.unknown import check_rate
 from spacenet.registry import unknown as unknown_name
@@ -38,6 +39,8 @@ from spacenet.utils.files import atomic_write
 MAX_DIFFERENCE = 1e-4
 """How much a probability of the file may differ from the model's where scores are small."""
 OPSET = 18
+BATCH = 64
+"""Samples that are predicted at a time to measure what quantization costs."""
 INPUT, OUTPUTS, METADATA = "input", ("probabilities", "typicality", "unknown"), "spacenet.json"
 """The last two outputs are there only if they are wanted."""
 Metadata = dict[str, str]
@@ -57,6 +60,18 @@ class PackedLayer:
 
 
 @dataclass(frozen=True)
+class Quantized:
+    """What quantization saves and costs."""
+
+    bytes_before: int
+    max_difference: float  # of a probability from the model's, over all inputs of the check
+    samples: int = 0  # on which the rest was measured: those with labels that the model knows
+    accuracy_before: float | None = None  # in percent
+    accuracy: float | None = None
+    different_labels: int | None = None
+
+
+@dataclass(frozen=True)
 class Exported:
     """What was written."""
 
@@ -68,6 +83,7 @@ class Exported:
     classes: tuple[Label, ...]
     unknown: float | None = None  # the false-alarm rate, where unknown samples are looked for
     typicality_difference: float | None = None  # the same of a typicality
+    quantized: Quantized | None = None
 
 
 @dataclass
@@ -79,6 +95,8 @@ class Format:
     """Those that it needs besides torch."""
     content: Callable[[HeadPart, Metadata], bytes]
     load: Callable[[Path], Loaded]
+    quantize: Callable[[bytes], bytes] | None = None
+    """The same content with weights in 8 bits."""
 
 
 def _program(part: HeadPart, example: Tensor) -> ExportedProgram:
@@ -148,13 +166,19 @@ def _load_onnx(path: Path) -> Loaded:
 
 
 FORMATS = {
-    "onnx": Format(".onnx", ("onnx", "onnxscript", "onnxruntime"), _onnx_content, _load_onnx),
+    "onnx": Format(".onnx", ("onnx", "onnxscript", "onnxruntime"), _onnx_content, _load_onnx, quantize_weights),
     "torch": Format(".pt2", (), _torch_content, _load_torch),
 }
 
 
 def export_model(
-    model: Model, path: Path, to: str, without_encoder: bool = False, unknown: float | None = None
+    model: Model,
+    path: Path,
+    to: str,
+    without_encoder: bool = False,
+    unknown: float | None = None,
+    quantize: Literal["int8"] | None = None,
+    data: tuple[Array, Array] | None = None,
 ) -> Exported:
     """Write a model; if the file does not compute what the model computes, nothing is left behind.
 
@@ -170,6 +194,10 @@ def export_model(
     unknown : float, optional
         Look for samples that are like no class, at a threshold where this fraction of samples of known classes is
         called unknown too. The file then has two more outputs, typicality and unknown.
+    quantize : {"int8"}, optional
+        Write the weights of an ONNX file in 8 bits. The check takes place before that.
+    data : tuple of arrays, optional
+        Samples as the file takes them, and their labels, to measure what quantization costs.
 
     Returns
     -------
@@ -178,6 +206,8 @@ def export_model(
     if to not in FORMATS:
         raise unknown_name("format", to, list(FORMATS), setting="to")
     form = FORMATS[to]
+    if quantize is not None and form.quantize is None:
+        raise SettingsError(f"is for ONNX files, not for {to}", setting="quantize")
     for library in form.libraries:
         require_extra(f"to {to}", "export", library)
     normalization, rate = model.fitted_normalization, check_rate(unknown)
@@ -192,7 +222,9 @@ def export_model(
             logging.disable(logging.WARNING)  # exporters say much
             content = form.content(part, metadata)
             beside.write_bytes(content)
-            differences = _check(part, form, beside, metadata)
+            differences, quantized = _check(part, form, beside, metadata), None
+            if quantize is not None:
+                quantized, content = _quantize(part, form, beside, content, data), beside.read_bytes()
     except SpacenetError:
         raise
     except Exception as error:  # exporters and runtimes raise errors of many kinds
@@ -202,7 +234,43 @@ def export_model(
     ledger, units = model.method.ledger, packed_units(model.method.ledger)
     names = [layer.name for layer in ledger.blueprint.hidden]
     layers = tuple(PackedLayer(name, len(units[name]), ledger.size(name)) for name in names)
-    return Exported(path, to, len(content), differences[0], layers, tuple(model.classes), rate, *differences[1:])
+    typicality = differences[1] if rate is not None else None
+    return Exported(path, to, len(content), differences[0], layers, tuple(model.classes), rate, typicality, quantized)
+
+
+def _quantize(part: HeadPart, form: Format, path: Path, content: bytes, data: tuple[Array, Array] | None) -> Quantized:
+    """Replace the file by a quantized one."""
+    assert form.quantize is not None
+    before, _ = form.load(path)
+    path.write_bytes(form.quantize(content))
+    after, _ = form.load(path)
+    model = part.model
+    worst = max(
+        float(np.abs(after(x)["probabilities"] - model.predict_proba(part.features(x))).max()) for x in part.batches()
+    )
+    if not worst <= 1:  # also where it is NaN
+        raise SpacenetError("the quantized file does not compute probabilities; nothing was exported")
+    if data is None:
+        return Quantized(len(content), worst)
+    x, right = _known_samples(part, *data)
+    labels = [_answer(each, x) for each in (before, after)]
+    accuracy_before, accuracy = (100 * float((each == right).mean()) for each in labels)
+    different = int((labels[0] != labels[1]).sum())
+    return Quantized(len(content), worst, len(x), accuracy_before, accuracy, different)
+
+
+def _known_samples(part: HeadPart, x: Array, y: Array) -> tuple[Array, Array]:
+    """The samples whose labels the model knows, as the file takes them, and the numbers of their classes."""
+    place = {(type(label), label): number for number, label in enumerate(part.model.classes)}
+    numbers = np.array([place.get((type(label), label), -1) for label in y.tolist()], dtype=int)
+    if not (numbers >= 0).any():
+        raise DataError("the data has no sample with a label that the model knows")
+    return part.raw(x[numbers >= 0]), numbers[numbers >= 0]
+
+
+def _answer(answer: Callable[[Array], dict[str, Array]], x: Array) -> Array:
+    parts = (answer(x[first : first + BATCH]) for first in range(0, len(x), BATCH))
+    return np.concatenate([each["probabilities"].argmax(1) for each in parts])
 
 
 def _check(part: HeadPart, form: Format, path: Path, metadata: Metadata) -> list[float]:

@@ -5,13 +5,14 @@ Each knows the samples that a written file is tried with, what the model answers
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import OnnxNetwork, short_name
@@ -82,6 +83,10 @@ class HeadPart:
         """What the model answers for, of one batch."""
         return x
 
+    def raw(self, x: Array) -> Array:
+        """Samples that were read for `find_target` as the file takes them."""
+        return self.model.check_inputs(x).astype(np.float32)
+
     def rounding(self, features: Array) -> Array:
         """About what rounding changes of them.
 
@@ -130,6 +135,9 @@ class PixelPart(HeadPart):
     def features(self, x: Array) -> Array:
         return self.encoder.encode(x)
 
+    def raw(self, x: Array) -> Array:
+        return x.reshape(-1, *self.shape).astype(np.uint8)
+
     def rounding(self, features: Array) -> Array:
         of_encoder = ENCODER_ROUNDING * np.abs(features) + NEAR_ZERO * np.abs(features).max()
         return np.asarray(np.maximum(super().rounding(features), of_encoder))
@@ -170,6 +178,27 @@ def choose_part(model: Model, head: nn.Module, to: str, without_encoder: bool, r
         encoder.encode(np.zeros((1, *encoder.shape), np.uint8))  # it may have been on a GPU
         head = PixelNetwork(encoder.images, network.requires_grad_(False), head)
     return PixelPart(model, head, rate, encoder, encoder.images)
+
+
+def find_target(model: Model, without_encoder: bool) -> Target:
+    """What labeled data must be read as, for `export_model`: prepared images where the file takes them."""
+    target = model.target(resize=True)
+    encoder = target.encoder
+    if encoder is None or encoder.images is None or without_encoder:
+        return target
+    pixels = math.prod(encoder.shape)
+    as_bytes = replace(
+        encoder, checksum="", features=pixels, network=lambda x: x.flatten(1), takes=Pixels(**vars(encoder.images))
+    )
+    return replace(target, shape=(pixels,), encoder=as_bytes)
+
+
+@dataclass(frozen=True)
+class Pixels(ImageInput):
+    """Prepared images as they are."""
+
+    def normalize(self, pixels: Tensor) -> Tensor:
+        return pixels
 
 
 def random_image(rng: np.random.Generator, size: int, blocks: int) -> Array:

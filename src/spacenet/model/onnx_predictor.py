@@ -27,6 +27,7 @@ class OnnxPredictor:
         """`threads` is how many compute at a time, by default as many as onnxruntime chooses."""
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.log_severity_level = threads, 3
+        options.add_session_config_entry("session.disable_quant_qdq", "1")  # weights in 8 bits: to 32 when it is loaded
         self._session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
         texts = self._session.get_modelmeta().custom_metadata_map
         if "classes" not in texts:
