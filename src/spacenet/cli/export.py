@@ -1,4 +1,4 @@
-"""`spacenet export MODEL --to onnx|torch`: the packed network in a file that is used without spacenet."""
+"""`spacenet export MODEL --to onnx|torch|mlflow`: the model in the form that another program takes."""
 
 import json
 from dataclasses import dataclass, fields
@@ -18,6 +18,7 @@ from spacenet.errors import SettingsError
 from spacenet.model.export import FORMATS, Quantized, export_model
 from spacenet.model.exported_part import find_target
 from spacenet.model.file import load_model
+from spacenet.model.mlflow_model import write_mlflow
 from spacenet.model.model import Model
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_bytes
@@ -35,7 +36,7 @@ DATA = (
 
 @dataclass(frozen=True)
 class ExportOptions(TableConfig):
-    """Write a model for use without spacenet.
+    """Write a model for use without spacenet, or with MLflow.
 
     Unused units are gone; raw samples go in as 32-bit numbers, probabilities of the classes come out, and with
     --unknown how typical each sample is, and whether it is unknown. A model with an encoder is written from pixels on:
@@ -44,10 +45,11 @@ class ExportOptions(TableConfig):
     """
 
     model: ModelArgument
-    to: Literal["onnx", "torch"]
-    """onnx: one ONNX file. torch: a .pt2 file that torch.export.load reads."""
+    to: Literal["onnx", "torch", "mlflow"]
+    """onnx: one ONNX file. torch: a .pt2 file that torch.export.load reads. mlflow: a folder that MLflow loads and
+    serves, with the model file; it needs spacenet there."""
     out: Path | None = None
-    """The file to write (default: beside the model, as .onnx or .pt2)."""
+    """The file or folder to write (default: beside the model, as .onnx, .pt2 or -mlflow)."""
     without_encoder: bool = False
     """Write only the part behind the encoder: features go in."""
     unknown: UnknownOption = None
@@ -64,6 +66,8 @@ def export(arguments: list[str]) -> int:
     options = parse(ExportOptions, arguments, "export")
     source = options.model.expanduser()
     model = load_model(source)
+    if options.to == "mlflow":
+        return _export_mlflow(model, source, options)
     path = output_file(options.out or source.with_suffix(FORMATS[options.to].suffix), inputs=[source])
     if options.with_loader and options.to != "onnx":
         raise SettingsError("reads ONNX files only; choose --to onnx", setting="with_loader")
@@ -88,6 +92,19 @@ def export(arguments: list[str]) -> int:
     print(f"Wrote {exported.path} ({format_bytes(exported.bytes)})")
     if loader is not None:
         print(f"Wrote {loader}, which reads it with onnxruntime and numpy alone")
+    return 0
+
+
+def _export_mlflow(model: Model, source: Path, options: ExportOptions) -> int:
+    for name in ("without_encoder", "with_loader", "quantize", "data"):
+        if getattr(options, name):
+            raise SettingsError("is not for --to mlflow, which takes the model file as it is", setting=name)
+    path = options.out or source.with_name(f"{source.stem}-mlflow")
+    write_mlflow(model, path.expanduser(), options.unknown)
+    if options.json:
+        print(json.dumps({"path": str(path), "format": options.to, "classes": model.classes}, indent=1))
+    else:
+        print(f"Wrote {path}; load it with mlflow.pyfunc.load_model({str(path)!r})")
     return 0
 
 

@@ -18,6 +18,8 @@ import numpy as np
 import onnxruntime
 
 Array = np.ndarray[Any, Any]
+FACTS = ("classes", "input_shape", "tasks", "spacenet", "unknown", "encoder", "images")
+"""The metadata of a file; the last three are there if the model has them."""
 
 
 class OnnxPredictor:
@@ -32,8 +34,8 @@ class OnnxPredictor:
         texts = self._session.get_modelmeta().custom_metadata_map
         if "classes" not in texts:
             raise ValueError(f"{os.fspath(path)} has no labels; was it written by spacenet export?")
-        self.facts: dict[str, Any] = {name: json.loads(text) for name, text in texts.items()}
-        """What the file says of itself: classes, input_shape, tasks, spacenet; unknown, encoder and images if any."""
+        self.facts: dict[str, Any] = {name: json.loads(texts[name]) for name in FACTS if name in texts}
+        """What the file says of itself."""
         self.classes: list[Any] = self.facts["classes"]
         self.input_shape = tuple(self.facts["input_shape"])
         self.rate: float | None = self.facts.get("unknown")

@@ -2,7 +2,7 @@
 
 Each output unit has a scale of its own. Activations are not quantized: without samples of the classes learned there is
 nothing to find their ranges on, and ranges that are found in use cost more accuracy and time in convolutions;
-`python -m benchmarks.exported --quantize` compares. Runtimes turn the weights into 32 bits when they load the file or
+`python -m benchmarks.quantized` compares. Runtimes turn the weights into 32 bits when they load the file or
 when they use them.
 """
 
