@@ -17,7 +17,7 @@ from tests.encoders.support import save_exported
 from tests.model.support import blobs, model
 
 pyfunc = pytest.importorskip("mlflow.pyfunc", reason="needs the extra 'mlflow'")
-FRESH = """
+ELSEWHERE = """
 import json, sys, numpy, mlflow.pyfunc
 model = mlflow.pyfunc.load_model(sys.argv[1])
 x = numpy.load(sys.argv[2])
@@ -44,7 +44,7 @@ def test_a_fresh_process_gets_the_same_labels(tmp_path: Path, capsys: pytest.Cap
     assert [line for line in requirements if line.startswith(("spacenet-cl==", "torch=="))] == requirements[1:3]
     x = np.concatenate([blobs(["cat", "dog", "eel"])[0], blobs(["other"])[0]]).astype(np.float64)
     np.save(tmp_path / "x.npy", x)
-    command = [sys.executable, "-W", "ignore", "-c", FRESH, str(folder), str(tmp_path / "x.npy")]
+    command = [sys.executable, "-W", "ignore", "-c", ELSEWHERE, str(folder), str(tmp_path / "x.npy")]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     labels, wide, probabilities = json.loads(done.stdout.splitlines()[-1])
