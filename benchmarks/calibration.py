@@ -87,7 +87,8 @@ def _tested(options: Options) -> Iterator[tuple[str, list[Tested]]]:
             assert model is not None
             yield name, [(model, np.asarray(data.x_test), np.asarray(data.y_test))]
     for name, load in TABLES.items():
-        yield name, list(_learn_folds(*load(return_X_y=True), given))
+        x, y = load(return_X_y=True)
+        yield name, list(_learn_folds(x, y, given))
 
 
 def _learn_folds(x: Array, y: Array, given: dict[str, Any]) -> Iterator[Tested]:

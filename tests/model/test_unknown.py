@@ -179,7 +179,8 @@ def test_sets_have_the_class_as_often_as_wanted_also_after_later_tasks(classifie
     assert sizes == sorted(sizes)
     assert classifier.predict_set(x).sum() == sizes[-1]
     assert not classifier.predict_set(NEW, 0.8).any(1).mean() > 0.1
-    for wrong in (0, 1, True, "a"):
+    impossible: list[Any] = [0, 1, True, "a"]
+    for wrong in impossible:
         with pytest.raises(SettingsError, match="between 0 and 1"):
             classifier.predict_set(x, wrong)
 

@@ -35,7 +35,7 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
 WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL, CALIBRATION = "typicality", "calibration"
+TYPICAL, CALIBRATION, SCALING = "typicality", "calibration", "scaling"
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,11 @@ class SpaceNetDensity(AdaptiveMethod):
             held = self._hold_out(task)
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
-        before = self.densities.snapshot()
+        known = self.densities.snapshot()
         self._add_classes(self.densities, task, h, y)
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling)
-        left_out = self.densities.leave_out(before, h, y, task.classes, self.rng(TYPICAL, task.index))
+        left_out = self.densities.leave_out(known, h, y, task.classes, self.rng(TYPICAL, task.index))
         self.typical.add(left_out, task.classes, self.densities.typical_width())
         if len(self.calibration) == task.index:  # else the model was made by a version that did not keep it
             self._calibrate(task, x, h, left_out)
@@ -157,10 +157,9 @@ class SpaceNetDensity(AdaptiveMethod):
         used = torch.ones(len(left_out.y), dtype=torch.bool)
         if held is not None:  # samples that the network did not learn from, whose weight was chosen on them
             used = held[class_statistics.described_rows(task.train, task.classes)][left_out.rows]
-        rows, params = left_out.rows[used], self._combination_params()
+        rows, join = left_out.rows[used], self._join_with(self.densities)
         network = map_batches(self.pack, x[rows], self.device) if len(rows) else None
-        on_cpu = {name: tensor.cpu() for name, tensor in params.items()}
-        self.calibration.add(self._combine(on_cpu, left_out.density[used], h[rows], network), left_out.y[used])
+        self.calibration.add(join.forward(join.params, h[rows], left_out.density[used], network), left_out.y[used])
 
     def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
         densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
@@ -202,78 +201,112 @@ class SpaceNetDensity(AdaptiveMethod):
     def truncate(self, directions: int) -> Pack:
         return self._predict_with(self.densities.truncate(directions))
 
+    def _predict_with(self, densities: Densities) -> Pack:
+        describe, classify = self._describe_with(densities), self._classify_with(densities)
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found: Tensor = classify.forward(params, x, *describe.forward(params, x))
+            return found
+
+        return Pack(forward, {**describe.params, **classify.params})
+
+    @cached_property
+    def detector(self) -> Pack:
+        describe, rate = self._describe_with(self.densities), self._rater
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found: Tensor = rate.forward(params, *describe.forward(params, x))
+            return found
+
+        return Pack(forward, {**describe.params, **rate.params})
+
+    @cached_property
+    def open_set_predictor(self) -> Pack:
+        describe, classify, rate = self._describe_with(self.densities), self._classify_with(self.densities), self._rater
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            described = describe.forward(params, x)
+            return classify.forward(params, x, *described), rate.forward(params, *described)
+
+        return Pack(forward, {**describe.params, **classify.params, **rate.params})
+
+    def _describe_with(self, densities: Densities) -> Pack:
+        """(params, x) → the representation (n, d), and densities of all classes as `scores` computes them."""
+        params = in_section("view", self._first_params) | in_section("density", densities.compute_params())
+        reads_first = bool(self.first_units)
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            h = self._represent(section(params, "view") if reads_first else {}, x)
+            return h, scores(section(params, "density"), h)
+
+        return Pack(forward, self._on_device(params))
+
+    def _classify_with(self, densities: Densities) -> Pack:
+        """(params, x, and what these densities describe of it) → the scores of all classes."""
+        network, join, factor = self.pack, self._join_with(densities), self.calibration.factor
+        uses_network = bool(self._weights.any())
+        params = in_section("network", network.params) if uses_network else {}
+
+        def forward(params: Params, x: Tensor, h: Tensor, fit: Tensor) -> Tensor:
+            logits = network.forward(section(params, "network"), x) if uses_network else None
+            found: Tensor = join.forward(params, h, fit, logits)
+            return found * factor
+
+        return Pack(forward, self._on_device({**params, **join.params}))
+
+    def _join_with(self, densities: Densities) -> Pack:
+        """(params, what densities describe of samples, the network's scores or None) → scores, not yet calibrated."""
+        tasks, weights = self.classes[: self.tasks_learned], self._weights
+        sharpness, densest, differ = self.sharpness, self.is_table, len(weights.unique()) > 1
+        weight = 1.0 if differ else float(weights[0])
+        params = {WEIGHT: weights.repeat_interleave(torch.tensor([*map(len, tasks)]))} if differ else {}
+        if reads_out := self.readout.size > 0 and densities.scaling is not None:
+            params |= in_section("readout", self.readout.compute_params(densities.scaling))
+
+        def forward(params: Params, h: Tensor, fit: Tensor, logits: Tensor | None) -> Tensor:
+            if reads_out:
+                fit = fit + readout_scores(section(params, "readout"), h) / sharpness
+            if logits is not None and differ:
+                logits = logits * params[WEIGHT]
+            return combine(fit, logits, tasks, sharpness, weight, densest=densest)
+
+        return Pack(forward, params)
+
     @property
     def _weights(self) -> Tensor:
         """The network's weight in each task."""
         chosen = self.settings.network_weight is None and len(self.weights)
         return self.weights if chosen else torch.full((self.tasks_learned,), self._fixed_weight)
 
-    def _combination_params(self) -> Params:
-        """What `_combine` computes with."""
-        weights, sizes = self._weights, torch.tensor([len(each) for each in self.classes[: self.tasks_learned]])
-        params = {WEIGHT: weights.repeat_interleave(sizes)} if len(weights.unique()) > 1 else {}
-        if self.readout.size and self.densities.scaling is not None:
-            params |= in_section("readout", self.readout.compute_params(self.densities.scaling))
-        return {name: tensor.to(self.device) for name, tensor in params.items()}
+    @property
+    def _rater(self) -> Pack:
+        """(params, and what densities describe of samples) → how typical these are."""
+        return self._rate_with(rate_typicality, self.densities.typical_share)
 
-    def _combine(self, params: Params, fit: Tensor, h: Tensor, network: Tensor | None) -> Tensor:
-        """The scores of all classes before they are calibrated, from their log-densities, the representation of the
-        samples and, if it is used, the network's scores."""
-        tasks, weights, differ = self.classes[: self.tasks_learned], self._weights, WEIGHT in params
-        if self.readout.size and self.densities.scaling is not None:
-            fit = fit + readout_scores(section(params, "readout"), h) / self.sharpness
-        if network is not None and differ:
-            network = network * params[WEIGHT]
-        weight = 1.0 if differ else float(weights[0])
-        return combine(fit, network, tasks, self.sharpness, weight, densest=self.is_table)
-
-    def _predict_with(self, densities: Densities) -> Pack:
-        network, factor, uses_network = self.pack, self.calibration.factor, bool(self._weights.any())
-        params = in_section("network", network.params) if uses_network else {}
-        params |= in_section("view", self._first_params) | self._combination_params()
-        classes = in_section("density", densities.compute_params())
-        params |= {name: tensor.to(self.device) for name, tensor in classes.items()}
-
-        def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if self.first_units else {}, x)
-            logits = network.forward(section(params, "network"), x) if uses_network else None
-            return self._combine(params, scores(section(params, "density"), h), h, logits) * factor
-
-        return Pack(forward, params)
-
-    def typicality(self, x: Tensor) -> Tensor:
-        self._check_typical()
-        return map_batches(self.detector, x, self.device)
-
-    def class_typicality(self, x: Tensor) -> Tensor:
-        self._check_typical()
-        return map_batches(self._detect_with(rate_classes, 0.0), x, self.device)
-
-    def _check_typical(self) -> None:
+    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float) -> Pack:
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
-
-    @cached_property
-    def detector(self) -> Pack:
-        """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
-        return self._detect_with(rate_typicality, self.densities.typical_share)
-
-    def _detect_with(self, rate: Callable[[Params, Tensor], Tensor], share: float) -> Pack:
-        uses_features, likeness = bool(self.first_units), self.densities.likeness
-        params = in_section("view", self._first_params) | in_section("density", self.densities.likeness_params())
+        grid, likeness = self.readout.grid, self.densities.likeness
+        params = in_section(SCALING, self.densities.likeness_params())
         params |= in_section(TYPICAL, self.typical.compute_params(share))
 
-        def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if uses_features else {}, x)
-            found = rate(section(params, TYPICAL), likeness(section(params, "density"), h))
-            if self._representation(tuple(x.shape[1:])) != "edges":
+        def forward(params: Params, h: Tensor, fit: Tensor) -> Tensor:
+            found = rate(section(params, TYPICAL), likeness(section(params, SCALING), h, fit))
+            if grid is None:  # no edges
                 return found
             varies = (h != 0).any(1)  # else the same everywhere: near the center of what edges are
             return torch.where(varies if found.dim() == 1 else varies[:, None], found, 0.0)
 
-        return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
+        return Pack(forward, self._on_device(params))
+
+    def class_typicality(self, x: Tensor) -> Tensor:
+        describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes, 0.0)
+        return map_batches(lambda x: rate.forward(rate.params, *describe.forward(describe.params, x)), x, self.device)
+
+    def _on_device(self, params: Params) -> dict[str, Tensor]:
+        return {name: tensor.to(self.device) for name, tensor in params.items()}
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         kinds = (self.readout, self.typical, self.calibration)

@@ -230,7 +230,7 @@ class _Tally:
             confusion=self.confusion,
             mistakes=self.mistakes,
             detection=self._detection(),
-            watch=self.watch and self.watch.summary(),
+            watch=None if self.watch is None else self.watch.summary(),
         )
 
     def _detection(self) -> Detection | None:

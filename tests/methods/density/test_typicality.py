@@ -47,7 +47,7 @@ def learned(each: int = 400) -> tuple[Densities, Typicality]:
 
 
 def rate(densities: Densities, typical: Typicality, h: torch.Tensor) -> torch.Tensor:
-    return rate_typicality(typical.compute_params(), densities.likeness(densities.likeness_params(), h))
+    return rate_typicality(typical.compute_params(), densities.evaluate(h))
 
 
 @pytest.mark.parametrize("wanted", [0.01, 0.05, 0.2])
@@ -216,7 +216,7 @@ def test_more_samples_of_a_class_change_what_is_typical_of_it_alone() -> None:
     before = typical.table.clone()
     far = samples(range(1), 400, seed=7)[0] + 3.0
     was = rate(densities, typical, far)
-    likeness = densities.likeness(densities.likeness_params(), far)
+    likeness = densities.evaluate(far)
     typical.update(0, likeness, 0.5)
     Typicality.check(typical.tensors(), 4)
     assert torch.equal(typical.table[1:], before[1:])

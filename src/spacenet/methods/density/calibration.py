@@ -59,7 +59,8 @@ class Calibration:
         """Of all scores: the one nearest to 1 that is about as good as the best."""
         total = self.table.double().sum(0)
         good = torch.nonzero(total >= total.max() - SURE)[:, 0].tolist()
-        return min((FACTORS[number] for number in good), key=lambda factor: abs(math.log(factor)))
+        factors = [FACTORS[int(number)] for number in good]
+        return min(factors, key=lambda factor: abs(math.log(factor)))
 
     def tensors(self) -> dict[str, Tensor]:
         return {TABLE: self.table} if len(self.table) else {}

@@ -192,10 +192,11 @@ class Densities:
     def evaluate(self, h: Tensor, params: Params | None = None) -> Tensor:
         """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
         too large to compute with. `params` is what `compute_params` returned, where that is known already."""
-        return log_densities({**(params or self.compute_params()), **self.scaling_params()}, h, self.shrinkage)
+        params = {**(params or self.compute_params()), **self.scaling_params()}
+        return complete_scores(params, scores(params, h), h, self.shrinkage)
 
     def scaling_params(self) -> dict[str, Tensor]:
-        """What `log_densities` computes with besides what `compute_params` returns."""
+        """What `complete_scores` computes with."""
         scaling = self._fitted()[0]
         return {"mean": scaling.mean, "factor": scaling.factor}
 
@@ -211,12 +212,12 @@ class Densities:
 
     def likeness_params(self) -> dict[str, Tensor]:
         """What `likeness` computes with."""
-        return self.compute_params() | self.scaling_params()
+        return self.scaling_params()
 
-    def likeness(self, params: Params, h: Tensor) -> Tensor:
-        """How like each class a sample is, from features (n, d), in 64 bits: (n, classes). What is typical of a class
-        is measured in it. Here the log-density."""
-        return log_densities(params, h, self.shrinkage)
+    def likeness(self, params: Params, h: Tensor, found: Tensor) -> Tensor:
+        """How like each class a sample is, in 64 bits: (n, classes), from features (n, d) and what `scores` returned
+        for them. What is typical of a class is measured in it. Here the log-density."""
+        return complete_scores(params, found, h, self.shrinkage)
 
     def snapshot(self) -> "Densities":
         """What `leave_out` needs to know of the state before a task's classes are added."""
@@ -320,12 +321,12 @@ def scores(params: Params, h: Tensor) -> Tensor:
     return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
 
 
-def log_densities(params: Params, h: Tensor, shrinkage: float) -> Tensor:
-    """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are too
-    large to compute with."""
+def complete_scores(params: Params, found: Tensor, h: Tensor, shrinkage: float) -> Tensor:
+    """The log-density of each class at features (n, d), given what `scores` returned for them, in 64 bits:
+    (n, classes). Minus infinity where numbers are too large to compute with."""
     centered, factor = h - params["mean"], params["factor"]
     z = centered @ factor if factor.dim() else centered * factor
-    found = scores(params, h).double() + _shared_density(z, shrinkage)
+    found = found.double() + _shared_density(z, shrinkage)
     return found.where(found.isfinite(), -math.inf)
 
 

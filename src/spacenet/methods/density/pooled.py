@@ -181,8 +181,8 @@ class PooledDensities(Densities):
         kept = torch.ones(len(h), dtype=torch.bool).index_fill_(0, part, False)
         without = before.snapshot()
         without.add(h[kept], y[kept], classes, rng)
-        density, likeness = without.evaluate(h[part]), without.likeness(without.likeness_params(), h[part])
-        return LeftOut(part, y[part], density, likeness)
+        density = without.evaluate(h[part])
+        return LeftOut(part, y[part], density, without.likeness(without.likeness_params(), h[part], density))
 
     @property
     def typical_share(self) -> float:
@@ -195,12 +195,13 @@ class PooledDensities(Densities):
         mean = self._fitted()[1].mean[:, 0]
         return self.scaling_params() | {"class_direction": functional.normalize(mean, dim=1)}
 
-    def likeness(self, params: Params, h: Tensor) -> Tensor:
+    def likeness(self, params: Params, h: Tensor, found: Tensor) -> Tensor:
         """The cosine of the angle between a sample and each class's mean, seen from the mean of all classes, where the
         common covariance is 1; in percent, less 100. The density says less of classes that are not known."""
         z = (h - params["mean"]) @ params["factor"]
         z = z / torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp_min(1e-30)
-        return 100 * ((z @ params["class_direction"].T).double() - 1)
+        cosine: Tensor = (z @ params["class_direction"].T).double()
+        return 100 * (cosine - 1)
 
     def tensors(self) -> dict[str, Tensor]:
         if self.covariance is None or self.means is None or self.factors is None:

@@ -194,8 +194,8 @@ def mix(first: Tensor, second: Tensor, share: float) -> Tensor:
     step = (tables[:, MEDIAN] - tables[:, LOW]).clamp_min(1.0).amax()
     below = tables.min() - step * torch.linspace(4.0, 0.0, 33, dtype=torch.float64)
     scores = torch.cat([below, tables.flatten(), tables.flatten() - JUMP]).unique()
-    parts = [read_fraction(scores, each.expand(len(scores), -1)) for each in tables]
-    fraction = torch.lerp(*parts, share)
+    one, other = (read_fraction(scores, each.expand(len(scores), -1)) for each in tables)
+    fraction = torch.lerp(one, other, share)
     level = torch.tensor(LEVELS, dtype=torch.float64)
     above = torch.searchsorted(fraction, level).clamp(1, len(scores) - 1)
     low, high = fraction[above - 1], fraction[above]
