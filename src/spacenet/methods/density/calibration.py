@@ -13,7 +13,7 @@ from torch import Tensor
 
 from spacenet.utils.tensors import check_finite, check_shapes
 
-FACTORS = tuple(2.0 ** (step / 4) for step in range(-20, 21))
+FACTORS: tuple[float, ...] = tuple(2.0 ** (step / 4) for step in range(-20, 21))
 """Of the scores, from 1/32 to 32; the one under which the true classes are most probable is taken."""
 DOUBT = 0.05
 """The probability that a sample tells nothing of its class, so that a single one cannot decide."""
