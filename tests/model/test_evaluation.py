@@ -88,7 +88,7 @@ def test_no_known_label_is_an_error(learned: Model) -> None:
 
 
 def test_a_class_that_came_again_counts_in_both_tasks() -> None:
-    found = evaluate_model(model([0, 1], [1, 2]), X[Y < 3], Y[Y < 3])
+    found = evaluate_model(model([0, 1], [1, 2], known_classes="task"), X[Y < 3], Y[Y < 3])
     assert [(task.classes, task.samples) for task in found.tasks] == [(("0", "1"), 60), (("1", "2"), 60)]
     assert [each.task for each in found.classes] == [1, 1, 2]
     assert found.old_new is not None

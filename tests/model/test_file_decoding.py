@@ -73,7 +73,7 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
         lambda facts, arrays: arrays.update({f"{VIEW}/hidden1.bias": np.zeros(30, np.float32)}),
         "unknown content .view/hidden1.bias",
     ),
-    "another type": ("inputs", replaced(f"{STATISTICS}/mean", lambda array: array.astype(np.float64)), "not numbers"),
+    "another type": ("inputs", replaced(f"{STATISTICS}/mean", lambda array: array.astype(np.int32)), "not numbers"),
     "one class less": ("inputs", replaced(f"{STATISTICS}/rest", lambda array: array[:-1].copy()), "rest is missing"),
     "other components": ("inputs", say("config.method.components", 3), "weight is missing or of the wrong size"),
     "absurd directions": (
@@ -139,6 +139,19 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
         replaced("extra/typicality/classes", lambda array: array[1:]),
         "classes is missing or of the wrong size",
     ),
+    "counts below 0": ("inputs", put("extra/density/counts", 0, -1.0), "counts are of the wrong size or not possible"),
+    "counts of a class less": (
+        "inputs",
+        replaced("extra/density/counts", lambda array: array[1:]),
+        "counts are of the wrong size or not possible",
+    ),
+    "moments of a Gaussian less": (
+        "inputs",
+        replaced("extra/density/moments/scatter", lambda array: array[1:]),
+        "scatter is of the wrong size or has values",
+    ),
+    "a variance below 0": ("inputs", put("extra/density/moments/scatter", (0, 2), -1.0), "variances below 0"),
+    "a mean that is no number": ("inputs", put("extra/density/moments/mean", (0, 2), np.nan), "mean is of the wrong"),
     "infinite view": ("features", put(f"{VIEW}/output.bias", 0, np.inf), "output.bias has values"),
 }
 
@@ -156,5 +169,11 @@ def test_class_statistics_where_none_are_kept_are_refused() -> None:
 
 
 def test_a_gaussian_without_weight_is_as_it_should_be(described: dict[str, Model]) -> None:
-    few = from_bytes(forged(described["inputs"], put(f"{STATISTICS}/weight", (0, 1), -np.inf)))
+
+    def change(facts: Facts, arrays: Arrays) -> None:
+        put(f"{STATISTICS}/weight", (0, 1), -np.inf)(facts, arrays)
+        for name in ("count", "mean", "scatter"):  # of files of earlier versions, or of many columns
+            del arrays[f"extra/density/moments/{name}"]
+
+    few = from_bytes(forged(described["inputs"], change))
     assert np.isfinite(few.predict_proba(blobs([0])[0])).all()

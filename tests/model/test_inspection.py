@@ -75,13 +75,16 @@ def test_the_sizes() -> None:
 
 
 def test_what_is_kept_of_classes() -> None:
-    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with variances."""
+    """On the 8 inputs: four classes of 2 Gaussians, each its weight, rest and mean, and 3 directions with variances. To
+    add samples, a Gaussian that is used has its count, mean and scatter, in 64 bits, and a class its count."""
     model = density_model("inputs")
     size = len(to_bytes(model))
     found = inspect_model(model, size)
-    floats = 2 * (1 + 1 + 8 + 3 * (1 + 8))
+    used = int(model.method.densities.classes.weight.isfinite().sum())  # type: ignore[attr-defined]
+    moments = 2 * used * (1 + 8 + 8 * 9 // 2) // 4
+    floats = 2 * (1 + 1 + 8 + 3 * (1 + 8)) + moments
     typical = 4 + 19
-    kept = 4 * (4 * (floats + typical) + 8 + 1)
+    kept = 4 * (4 * (floats + typical + 2) + 8 + 1)
     assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
     connections = found.connections
     kept += 2 * 4  # and the network's weight in each task

@@ -36,7 +36,7 @@ def test_probabilities_add_up() -> None:
 
 
 def test_a_label_that_comes_again_has_two_outputs_and_the_sum_of_their_probabilities() -> None:
-    learned = model([0, 1], [1, 2])
+    learned = model([0, 1], [1, 2], known_classes="task")
     assert learned.classes == [0, 1, 2]
     assert learned.outputs == [0, 1, 1, 2]
     x = blobs([1])[0]

@@ -172,6 +172,7 @@ def test_of_many_labels_the_first_are_listed() -> None:
 def test_what_was_learned() -> None:
     summary = {
         "task": 3,
+        "tasks_added": 1,
         "new_classes": ["a", "b"],
         "seen_before": [],
         "connections": 1200,
@@ -186,6 +187,7 @@ def test_what_was_learned() -> None:
     assert pairs(table)["connections"] == "1,200 (200 of them new)"
     assert "accuracy" not in pairs(table)
     assert pairs(learned_table({**summary, "accuracy": 91.234}))["accuracy"].startswith("91.23 %")
+    assert learned_table({**summary, "tasks_added": 0}).title == "Known classes updated, without a new task"
 
 
 def inspect(**over: Any) -> Inspection:

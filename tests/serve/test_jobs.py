@@ -156,8 +156,8 @@ def test_a_folder_that_cannot_be_written_is_said_at_once(tmp_path: Path, monkeyp
 def test_the_learner_reports_epochs_and_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_model(tmp_path / NAME, model([0, 1]))
     arguments = [str(tmp_path / name) for name in (NAME, "data.npz", "new.safetensors")]
-    for _ in range(20):
-        np.savez(tmp_path / "data.npz", x=TASK[0], y=TASK[1])
+    for number in range(20):
+        np.savez(tmp_path / "data.npz", x=TASK[0], y=[f"{label} {number}" for label in TASK[1]])
         if worker.main(arguments):
             break
         (tmp_path / "new.safetensors").replace(tmp_path / NAME)

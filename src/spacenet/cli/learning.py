@@ -9,11 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spacenet.cli.output import print_tables
 from spacenet.config.model import ModelConfig
 from spacenet.data.preprocessing import Array
 from spacenet.experiments.callbacks import Callback, default_callbacks
 from spacenet.model.model import Model
+from spacenet.model.space import warn_of_space
 from spacenet.report.tables import learned_table
 from spacenet.utils.text import plural
 
@@ -25,14 +28,15 @@ class Learning:
 
     def __init__(self, model: Model, quiet: bool) -> None:
         self.model, self.quiet = model, quiet
-        self.known = _keys(model.classes)
+        self.known, self.learned = _keys(model.classes), list[Any]()
         self.connections, self.began, self.before = count_connections(model), time.perf_counter(), len(model.tasks)
 
     def learn(self, x: Array, y: Array, config: ModelConfig | None = None) -> None:
         """Learn a task."""
-        number, classes = len(self.model.tasks) + 1, len(set(y.tolist()))
+        number, classes = len(self.model.tasks) + 1, np.unique(y).tolist()
+        self.learned += [label for label in classes if not _keys([label]) & _keys(self.learned)]
         if not self.quiet:
-            log.info("task %d: %s samples of %s", number, f"{len(x):,}", plural(classes, "class", "es"))
+            log.info("task %d: %s samples of %s", number, f"{len(x):,}", plural(len(classes), "class", "es"))
         (callback,) = default_callbacks(not self.quiet) or [Callback()]
         with closing(callback):
             on_batch = partial(callback.on_batch_end, len(self.model.tasks))
@@ -40,15 +44,17 @@ class Learning:
 
     def summary(self, accuracy: float | None, written: Path) -> dict[str, Any]:
         """What was learned, and at which cost."""
-        labels = [label for task in self.model.tasks[self.before :] for label in task]
+        labels, space_left = self.learned, self.model.space_left()
+        warn_of_space(self.model, space_left)
         connections = count_connections(self.model)
         return {
             "task": len(self.model.tasks),
+            "tasks_added": len(self.model.tasks) - self.before,
             "new_classes": [label for label in labels if not _keys([label]) & self.known],
             "seen_before": [label for label in labels if _keys([label]) & self.known],
             "connections": connections,
             "connections_added": connections - self.connections,
-            "tasks_left": self.model.space_left(),
+            "tasks_left": space_left,
             "seconds": round(time.perf_counter() - self.began, 3),
             "accuracy": accuracy,
             "written": str(written),

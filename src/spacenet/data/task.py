@@ -28,13 +28,16 @@ class Samples:
     """Whether inputs change from epoch to epoch; otherwise what depends on them alone can be computed once."""
     value_bytes: int = 4
     """What storing one value takes: a pixel of an image is a byte before it is normalized."""
+    weight: Tensor | None = None
+    """Of each sample, above 0; None if all count the same."""
 
     def to(self, device: torch.device) -> "Samples":
-        return replace(self, x=self.x.to(device), y=self.y.to(device))
+        weight = None if self.weight is None else self.weight.to(device)
+        return replace(self, x=self.x.to(device), y=self.y.to(device), weight=weight)
 
     def take(self, rows: Tensor) -> "Samples":
         """These rows, in their order."""
-        return replace(self, x=self.x[rows], y=self.y[rows])
+        return replace(self, x=self.x[rows], y=self.y[rows], weight=None if self.weight is None else self.weight[rows])
 
     def __len__(self) -> int:
         return len(self.y)

@@ -56,6 +56,8 @@ class Batch:
     x: Tensor
     y: Tensor
     rows: Tensor
+    weight: Tensor | None = None
+    """Of each sample, 1 on average over the task; None if all count the same."""
     saved: dict[str, Tensor] = field(default_factory=dict)
     """What `forward` leaves for `loss`. It ends with the batch: a method that kept it would keep the whole graph of
     the step, and with it the GPU stream of that step."""
@@ -63,7 +65,7 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows)
+        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows, pick_weight(data, rows))
 
 
 @dataclass(frozen=True)
@@ -377,6 +379,11 @@ class Method(ABC):
     def extra_bytes(self) -> int:
         """Size of what is kept from one task to the next besides the network."""
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
+
+
+def pick_weight(data: Samples, rows: Tensor) -> Tensor | None:
+    """The weights of a batch's samples, if they have any."""
+    return None if data.weight is None else data.weight.index_select(0, rows)
 
 
 def _declarations(hint: Any) -> tuple[Any, ...]:

@@ -10,3 +10,4 @@ class SpaceNet(AdaptiveMethod):
     """The method of the paper: adaptive sparse training in a network of fixed size, no old data, no task identity."""
 
     name = "spacenet"
+    refines = True

@@ -15,18 +15,29 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
+from spacenet.config.training import TrainingConfig
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
 from spacenet.methods.density.calibration import Calibration
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, scores
+from spacenet.methods.density.combination import combine_with
+from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.density.edges import cell_grid
 from spacenet.methods.density.left_out import LeftOut
-from spacenet.methods.density.readout import Readout, readout_scores
-from spacenet.methods.density.selection import choose_weight, hold_out
-from spacenet.methods.density.typicality import Typicality, rate_classes, rate_typicality
+from spacenet.methods.density.readout import Readout
+from spacenet.methods.density.selection import (
+    add_evidence,
+    begin_evidence,
+    check_evidence,
+    choose_weight,
+    hold_out,
+    read_weight,
+)
+from spacenet.methods.density.typicality import TYPICAL, Typicality, rate_classes, rate_typicality, rate_with
+from spacenet.methods.density.typicality_update import update_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
+from spacenet.methods.shared.refining import split_by_task
 from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack
@@ -34,8 +45,10 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
-WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL, CALIBRATION, SCALING = "typicality", "calibration", "scaling"
+WEIGHTS = "weights"
+CALIBRATION = "calibration"
+EVIDENCE = "evidence"
+MAX_EXACT_COLUMNS = 100
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,10 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
     not learn from: 0 if they are more probable without it, more than 0.25 only if that saves clear errors; 0 where a
     fifth would be fewer than 20 samples."""
 
+    exact_updates: bool | None = None
+    """Keep the covariance matrix of each Gaussian, d · (d + 1) / 2 numbers of 8 bytes with d columns, so that more
+    samples of a known class change its statistics as if all had come together. Otherwise they change mean and total
+    variance so, and the directions as well as what is kept allows. Default: for tables of up to 100 columns."""
     random_features: Annotated[int, Ge(0), Le(10_000)] = 0
     """Random features of the representation. A linear classifier of all classes is computed on them in closed form and
     its scores are added to the densities. 0 for none. Memory grows with the square: 17 MiB for 3000."""
@@ -63,6 +80,9 @@ class DensitySettings(ClassStatisticsSettings, AdaptiveSettings):
         if self.pooled_covariance and self.random_features:
             message = "goes with the scale of the first task; set pooled_covariance to False"
             raise SettingsError(message, setting="random_features")
+        if self.exact_updates and (self.pooled_covariance or self.random_features):
+            message = "goes neither with a pooled covariance, which is exact anyway, nor with random features"
+            raise SettingsError(message, setting="exact_updates")
         if self.balance != "none":
             message = "class densities, not scores, decide between tasks in spacenet-density; it must be none"
             raise SettingsError(message, setting="balance")
@@ -82,6 +102,8 @@ class SpaceNetDensity(AdaptiveMethod):
     """The parameters of the network's units after the first task, where features are used."""
     weights: Tensor = kept(WEIGHTS, Tensor, on_cpu=True)
     """The network's weight in each task, (tasks,), where it was chosen; otherwise empty."""
+    evidence: Tensor = kept(EVIDENCE, Tensor, on_cpu=True)
+    """For each task what samples that came later say about the network's weight; empty if there were none."""
     typical: Typicality = kept(TYPICAL, Typicality, on_cpu=True)
     """What is usual of each class's own samples."""
     calibration: Calibration = kept(CALIBRATION, Calibration, on_cpu=True)
@@ -104,7 +126,10 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = self._representation(shape)
-        self.densities = self.settings.suit(self.densities, shape, kind)
+        narrow = class_statistics.is_table(shape, kind) and shape[0] <= MAX_EXACT_COLUMNS
+        possible = not self.settings.pooled_covariance and not self.readout.size
+        exact = possible and (narrow if self.settings.exact_updates is None else self.settings.exact_updates)
+        self.densities = replace(self.settings.suit(self.densities, shape, kind), updatable=True, exact=exact)
         if self.settings.sharpness is None:
             usual = TABLE_SHARPNESS if class_statistics.is_narrow(shape, kind) else SHARPNESS
             self.sharpness = POOLED_SHARPNESS if self.settings.pooled_covariance else usual
@@ -122,7 +147,8 @@ class SpaceNetDensity(AdaptiveMethod):
         if held is None:
             return data
         rows = torch.nonzero(~held)[:, 0]
-        return replace(data, x=select_rows(data.x, rows), y=data.y[rows])
+        weight = None if data.weight is None else data.weight[rows]
+        return replace(data, x=select_rows(data.x, rows), y=data.y[rows], weight=weight)
 
     def _hold_out(self, task: Task) -> Tensor | None:
         """Which of the task's samples the network does not learn from, because its weight is chosen on them."""
@@ -135,17 +161,20 @@ class SpaceNetDensity(AdaptiveMethod):
         if self.uses_features and not self.first_units:
             self.first_units = unit_values(self.ledger)
         rows = class_statistics.described_rows(task.train, task.classes)
-        x, y = task.train.x[rows], task.train.y[rows].cpu()
+        x, y, w = task.train.x[rows], task.train.y[rows].cpu(), task.train.weight
+        w = None if w is None else w[rows].cpu()
         h = map_batches(self.represent, x, self.device)
         if self.chooses_weight or len(self.weights):
             before = self.weights if len(self.weights) else torch.full((task.index,), NETWORK_WEIGHT)
             held = self._hold_out(task)
             weight = self._fixed_weight if held is None else self._choose_weight(task, x, h, y, held[rows])
             self.weights = torch.cat([before, torch.tensor([weight])])
+            if len(self.evidence):
+                self.evidence = torch.cat([self.evidence, begin_evidence(weight)[None]])
         known = self.densities.snapshot()
-        self._add_classes(self.densities, task, h, y)
+        self._add_classes(self.densities, task, h, y, w)
         if self.readout.size and self.densities.scaling is not None:
-            self.readout.add(h, y, task.classes, self.densities.scaling)
+            self.readout.add(h, y, task.classes, self.densities.scaling, w)
         left_out = self.densities.leave_out(known, h, y, task.classes, self.rng(TYPICAL, task.index))
         self.typical.add(left_out, task.classes, self.densities.typical_width())
         if len(self.calibration) == task.index:  # else the model was made by a version that did not keep it
@@ -157,12 +186,14 @@ class SpaceNetDensity(AdaptiveMethod):
         used = torch.ones(len(left_out.y), dtype=torch.bool)
         if held is not None:  # samples that the network did not learn from, whose weight was chosen on them
             used = held[class_statistics.described_rows(task.train, task.classes)][left_out.rows]
-        rows, join = left_out.rows[used], self._join_with(self.densities)
+        rows, join = left_out.rows[used], self._combine_with(self.densities)
         network = map_batches(self.pack, x[rows], self.device) if len(rows) else None
         self.calibration.add(join.forward(join.params, h[rows], left_out.density[used], network), left_out.y[used])
 
-    def _add_classes(self, densities: Densities, task: Task, h: Tensor, y: Tensor) -> None:
-        densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
+    def _add_classes(
+        self, densities: Densities, task: Task, h: Tensor, y: Tensor, weight: Tensor | None = None
+    ) -> None:
+        densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index), weight)
 
     def _choose_weight(self, task: Task, x: Tensor, h: Tensor, y: Tensor, held: Tensor) -> float:
         """The network's weight in a task that it has just learned, given samples, their representation and classes."""
@@ -172,6 +203,42 @@ class SpaceNetDensity(AdaptiveMethod):
         own = slice(task.classes.start, task.classes.stop)
         network = map_batches(self.pack, x[held], self.device)[:, own]
         return choose_weight(fit, network, y[held] - own.start)
+
+    @property
+    def can_update(self) -> bool:
+        return self.densities.can_update
+
+    def update(self, samples: Samples, training: TrainingConfig) -> None:
+        rows = class_statistics.described_rows(samples, range(len(self.densities)))
+        x, y, w = samples.x[rows], samples.y[rows].cpu(), samples.weight
+        w = None if w is None else w[rows].cpu()
+        h = map_batches(self.represent, x, self.device)
+        self._weigh_network(x, h, y)
+        if len(self.typical) and self.densities.counts is not None:
+            likeness = self.densities.likeness(self.densities.likeness_params(), h, self.densities.evaluate(h))
+            counts, wide = self.densities.counts, self.densities.typical_width()
+            self.typical.table = update_typicality(self.typical.table, likeness, y, counts, wide)
+        self.densities.update(h, y, len(self.classes[0]), w)
+        if self.readout.size and self.densities.scaling is not None:
+            self.readout.update(h, y, self.densities.scaling, w)
+        self.invalidate()
+
+    def _weigh_network(self, x: Tensor, h: Tensor, y: Tensor) -> None:
+        """Let samples that nothing has learned from yet decide how much the network counts among a task's classes."""
+        if self.settings.network_weight is not None:
+            return
+        if not len(self.weights):
+            self.weights = torch.full((len(self.classes),), self._fixed_weight)
+        if not len(self.evidence):
+            self.evidence = torch.stack([begin_evidence(weight) for weight in self.weights.tolist()])
+        for task, rows in split_by_task(y, self.classes):
+            own = self.classes[task]
+            if len(own) > 1 and self.evidence[task, 0] > 0:
+                columns = slice(own.start, own.stop)
+                fit = scores(self.densities.compute_params(), h[rows])[:, columns] * self.sharpness
+                network = map_batches(self.pack, x[rows], self.device)[:, columns]
+                self.evidence[task] = add_evidence(self.evidence[task], fit, network, y[rows] - own.start)
+                self.weights[task] = read_weight(self.evidence[task])
 
     @property
     def _fixed_weight(self) -> float:
@@ -243,7 +310,7 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _classify_with(self, densities: Densities) -> Pack:
         """(params, x, and what these densities describe of it) → the scores of all classes."""
-        network, join, factor = self.pack, self._join_with(densities), self.calibration.factor
+        network, join, factor = self.pack, self._combine_with(densities), self.calibration.factor
         uses_network = bool(self._weights.any())
         params = in_section("network", network.params) if uses_network else {}
 
@@ -254,23 +321,12 @@ class SpaceNetDensity(AdaptiveMethod):
 
         return Pack(forward, self._on_device({**params, **join.params}))
 
-    def _join_with(self, densities: Densities) -> Pack:
+    def _combine_with(self, densities: Densities) -> Pack:
         """(params, what densities describe of samples, the network's scores or None) → scores, not yet calibrated."""
-        tasks, weights = self.classes[: self.tasks_learned], self._weights
-        sharpness, densest, differ = self.sharpness, self.is_table, len(weights.unique()) > 1
-        weight = 1.0 if differ else float(weights[0])
-        params = {WEIGHT: weights.repeat_interleave(torch.tensor([*map(len, tasks)]))} if differ else {}
-        if reads_out := self.readout.size > 0 and densities.scaling is not None:
-            params |= in_section("readout", self.readout.compute_params(densities.scaling))
-
-        def forward(params: Params, h: Tensor, fit: Tensor, logits: Tensor | None) -> Tensor:
-            if reads_out:
-                fit = fit + readout_scores(section(params, "readout"), h) / sharpness
-            if logits is not None and differ:
-                logits = logits * params[WEIGHT]
-            return combine(fit, logits, tasks, sharpness, weight, densest=densest)
-
-        return Pack(forward, params)
+        reads_out = self.readout.size > 0 and densities.scaling is not None
+        readout = self.readout.compute_params(densities.scaling) if reads_out and densities.scaling else {}
+        tasks = self.classes[: self.tasks_learned]
+        return combine_with(tasks, self._weights, self.sharpness, readout, densest=self.is_table)
 
     @property
     def _weights(self) -> Tensor:
@@ -288,18 +344,9 @@ class SpaceNetDensity(AdaptiveMethod):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
-        grid, likeness = self.readout.grid, self.densities.likeness
-        params = in_section(SCALING, self.densities.likeness_params())
-        params |= in_section(TYPICAL, self.typical.compute_params(share))
-
-        def forward(params: Params, h: Tensor, fit: Tensor) -> Tensor:
-            found = rate(section(params, TYPICAL), likeness(section(params, SCALING), h, fit))
-            if grid is None:  # no edges
-                return found
-            varies = (h != 0).any(1)  # else the same everywhere: near the center of what edges are
-            return torch.where(varies if found.dim() == 1 else varies[:, None], found, 0.0)
-
-        return Pack(forward, self._on_device(params))
+        typical, kept = self.typical.compute_params(share), self.densities.likeness_params()
+        found = rate_with(rate, self.densities.likeness, typical, kept, edges=self.readout.grid is not None)
+        return Pack(found.forward, self._on_device(found.params))
 
     def class_typicality(self, x: Tensor) -> Tensor:
         describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes, 0.0)
@@ -333,6 +380,9 @@ class SpaceNetDensity(AdaptiveMethod):
             if float(weights[WEIGHTS].max()) > MAX_WEIGHT:
                 raise ValueError("the network: weights has values that are not possible")
             extra = {name: tensor for name, tensor in extra.items() if name != WEIGHTS}
+        if EVIDENCE in extra:
+            check_evidence(extra[EVIDENCE], len(self.classes))
+            extra = {name: tensor for name, tensor in extra.items() if name != EVIDENCE}
         if typical := section(extra, TYPICAL):
             Typicality.check(typical, sum(map(len, self.classes)))
         if calibration := section(extra, CALIBRATION):

@@ -132,7 +132,8 @@ class SpaceNetExperts(AdaptiveMethod):
         self.projection = None
         if self.settings.statistics_weight:
             h = map_batches(self.represent, task.train.x, self.device)
-            self.densities.add(h, task.train.y.cpu(), task.classes, self.rng(class_statistics.SEED, task.index))
+            rng = self.rng(class_statistics.SEED, task.index)
+            self.densities.add(h, task.train.y.cpu(), task.classes, rng, task.train.weight)
 
     def _keep_head(self) -> dict[str, Tensor]:
         """The outputs for rotated images as `heads` holds them; none if the task had none."""

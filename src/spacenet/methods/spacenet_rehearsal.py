@@ -60,7 +60,8 @@ class SpaceNetRehearsal(AdaptiveMethod):
         drawn = self.densities.sample(each, rng).clamp(self.low, self.low + self.span)
         drawn = drawn.view(-1, *task.train.x.shape[1:])
         numbers = torch.arange(len(self.densities)).repeat_interleave(each)
-        return Samples(torch.cat([drawn, task.train.x]), torch.cat([numbers, task.train.y]))
+        weight = None if task.train.weight is None else torch.cat([torch.ones(len(drawn)), task.train.weight])
+        return Samples(torch.cat([drawn, task.train.x]), torch.cat([numbers, task.train.y]), weight=weight)
 
     def end_task(self, task: Task) -> None:
         super().end_task(task)
@@ -71,7 +72,7 @@ class SpaceNetRehearsal(AdaptiveMethod):
         if not len(self.densities):
             self.low = x.amin(0)
             self.span = (x - self.low).amax()
-        self.densities.add(x, task.train.y.cpu(), task.classes, rng)
+        self.densities.add(x, task.train.y.cpu(), task.classes, rng, task.train.weight)
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)

@@ -7,3 +7,4 @@ class StaticSparse(SparseMethod):
     """SpaceNet without rewiring: connections stay where they were allocated."""
 
     name = "static-sparse"
+    refines = True

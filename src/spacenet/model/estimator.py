@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
+    _check_sample_weight,
     check_array,
     check_consistent_length,
     check_is_fitted,
@@ -32,6 +33,7 @@ from spacenet.encoders.inputs import gather
 from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.encoders.weights import restore_module
 from spacenet.errors import SettingsError
+from spacenet.model.declared import declare_classes, expected_tasks
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.labels import Label
 from spacenet.model.model import Model, fixed_setting_error, model_method
@@ -47,6 +49,8 @@ NEEDS_ENCODER = (
 class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # noqa: D101, its docstring is below
     model_: Model
     _params_before: dict[str, Any]
+    _declared: list[Label] | None = None
+    """The classes that the first call of `partial_fit` declared."""
 
     def __init__(self, **params: Any) -> None:
         given = inspect.signature(type(self)).bind(**params)
@@ -56,29 +60,50 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     # Learning
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Forget everything and learn all classes of y as one task."""
-        return self._learn(X, y, anew=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Forget everything and learn all classes of y as one task. Statistics and the network's loss count each sample
+        with its weight, if there are any; a weight of 0 leaves it out."""
+        return self._learn(X, y, sample_weight, anew=True)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:  # noqa: N803
-        """Learn one more task. Its labels may be new or known; `classes` exists for compatibility and is not used."""
-        return self._learn(X, y, anew=not hasattr(self, "model_"))
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+        """Learn from more samples: those of new classes are one more task, those of known ones update what is kept of
+        their class, which takes no space. `classes` of the first call, if they are given, are all that may ever come;
+        the space is divided so that each of those that are not in the first call may be a task of its own."""
+        return self._learn(X, y, sample_weight, classes, anew=not hasattr(self, "model_"))
 
-    def _learn(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
+    def _learn(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        *,
+        anew: bool,
+    ) -> Self:
         before = dict(self.__dict__)
         try:
-            return self._learn_task(X, y, anew=anew)
+            return self._learn_task(X, y, sample_weight, classes, anew=anew)
         except BaseException:
             self.__dict__ = before  # validate_data has noted the features of what was not learned
             raise
 
-    def _learn_task(self, X: Any, y: Any, *, anew: bool) -> Self:  # noqa: N803
+    def _learn_task(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        *,
+        anew: bool,
+    ) -> Self:
         x, labels = self._check_task(X, y, anew=anew)
         check_classification_targets(labels)
-        model = self.new_model(x) if anew else self.model_
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, labels, dtype=np.float64)
+        self._declared = declare_classes(None if anew else self._declared, classes, labels, first=anew)
+        model = self.new_model(x, expected_tasks(self._declared, labels)) if anew else self.model_
         config, params = None if anew else self._changed_config(), getattr(self, "_learned_params", {})
         show = (lambda epoch: print(epoch.describe(), flush=True)) if self.verbose else (lambda epoch: None)
-        model.learn(x, labels, config=config, on_epoch=show)
+        model.learn(x, labels, sample_weight=weight, config=config, on_epoch=show)
         self.model_ = model
         self._params_before, self._learned_params = params, self._plain_params()
         return self
@@ -106,10 +131,13 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 load_encoder(str(encoder_name(self.encoder))).check(x)
         return found
 
-    def new_model(self, x: Array) -> Model:
-        """A model with these settings for inputs like x, which has learned nothing yet."""
+    def new_model(self, x: Array, tasks: int | None = None) -> Model:
+        """A model with these settings for inputs like x, which has learned nothing yet. `tasks` is how many to expect
+        at least, where the settings do not say it."""
         model_method(self.method)
-        names = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
+        names: dict[str, Any] = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
+        if tasks is not None and self.expected_tasks is None:
+            names["method"] = {"expected_tasks": tasks}
         given = merge(sort_into_sections(self.method, self._settings()), names)
         name, shape = encoder_name(self.encoder), tuple(x.shape[1:])
         return Model(preset_config(CUSTOM, self.method, given).model, (load_encoder(name).features,) if name else shape)

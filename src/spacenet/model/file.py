@@ -363,9 +363,8 @@ def _check_packed(ledger: Ledger) -> None:
 def _load_state(model: Model, ledger: Ledger, arrays: Arrays) -> None:
     """Give the method its ledger and what it keeps besides, once it has found nothing wrong with it."""
     held = {name.removeprefix(EXTRA): array for name, array in arrays.items() if name.startswith(EXTRA)}
-    _expect(
-        all(array.dtype in (np.float32, np.float16) for array in held.values()), "class statistics that are not numbers"
-    )
+    numbers = (np.float16, np.float32, np.float64)
+    _expect(all(array.dtype in numbers for array in held.values()), "class statistics that are not numbers")
     extra, method = {name: torch.from_numpy(array) for name, array in held.items()}, model.method
     state = {
         PROGRESS + "classes": torch.tensor([len(task) for task in model.tasks], dtype=torch.int32),

@@ -5,9 +5,7 @@ service are ways to use it.
 """
 
 import copy
-import logging
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -42,15 +40,14 @@ from spacenet.methods import get_method
 from spacenet.methods.shared.removal import remove_classes
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
+from spacenet.model.learning import InMemory, apply_weights, find_outputs, train_task
 from spacenet.model.unknown import check_coverage
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
-from spacenet.training.loop import Epoch, learn_task, warn_of_chance
-from spacenet.utils.optimizers import Optimizer
+from spacenet.training.loop import Epoch
 from spacenet.utils.text import plural
-
-log = logging.getLogger("spacenet")
+from spacenet.utils.threads import use_threads
 
 
 def model_method(name: str) -> type[SparseMethod]:
@@ -242,55 +239,56 @@ class Model:
         x: Array,
         y: Array,
         *,
+        sample_weight: Array | None = None,
         config: ModelConfig | None = None,
         on_batch: Callable[[int, int], None] = lambda done, total: None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> None:
         """Learn a task: raw inputs, and their labels. If it fails or is interrupted, the model is as it was.
 
+        Samples of classes that the model knows already are no part of the task: what is kept of these classes is
+        updated, which takes no space (see the setting `known_classes`). If all are, there is no new task.
+        `sample_weight` has a weight for each sample, at least 0.
         `config` is what this and later tasks are learned with, if that differs from before; see `check_change`.
         """
         x, y = self.check_task(x, y)
-        if self.method.needs_old_data and self.tasks:
-            reason = "can only continue with all old data, which a model does not hold"
-            raise SettingsError(f"{self.config.method} {reason}")
         changed = self
         if config is not None and config != self.config:
             check_change(self.config, config)
             changed = replace(self, config=config, tasks=list(self.tasks))
-        labels, numbers = np.unique(y, return_inverse=True)
+        x, y, weight = apply_weights(x, y, sample_weight)
         preprocessing = resolve_preprocessing(changed.config.preprocessing, x)
         normalization = self.normalization or Normalization.fit(thin(x), preprocessing)
-        training = changed.config.training
-        hardware, first = find_hardware(training), len(self.outputs)
-        y_task = torch.from_numpy(numbers.reshape(-1)).long() + first
-        samples = Samples(normalize(normalization, x), y_task, value_bytes=x.dtype.itemsize)
-        task = Task(len(self.tasks), tuple(labels.tolist()), range(first, first + len(labels)), _InMemory(samples))
+        known = find_outputs(changed, x, y)
+        new = known < 0
+        if bool(new.any()) and self.method.needs_old_data and self.tasks:
+            reason = "can only continue with all old data, which a model does not hold"
+            raise SettingsError(f"{self.config.method} {reason}")
+        labels, numbers = np.unique(y[new], return_inverse=True)
+        hardware, first = find_hardware(changed.config.training), len(self.outputs)
+        known[new] = numbers.reshape(-1) + first
+        samples = Samples(normalize(normalization, x), torch.from_numpy(known), False, x.dtype.itemsize, weight)
         # The first task trains the method itself, which nothing else has used; later ones a copy of it.
         untouched = not self.tasks and changed is self and hardware.device.type == "cpu"
         method = self.method if untouched else changed.build(hardware.device, self.method)
         try:
-            with ExitStack() as stack:
-                stack.callback(torch.set_num_threads, torch.get_num_threads())
-                torch.set_num_threads(training.threads)
-                epochs: list[Epoch] = []
-
-                def note_epoch(epoch: Epoch, optimizer: Optimizer) -> None:
-                    epochs[:] = [epoch]
-                    on_epoch(epoch)
-
-                learn_task(method, task, training, hardware=hardware, on_batch=on_batch, on_epoch=note_epoch)
+            with use_threads(changed.config.training.threads):
+                if not new.all():
+                    method.update(samples.take(torch.from_numpy(~new)), changed.config.training)
+                if new.any():
+                    own = samples if new.all() else samples.take(torch.from_numpy(new))
+                    classes = range(first, first + len(labels))
+                    task = Task(len(self.tasks), tuple(labels.tolist()), classes, InMemory(own))
+                    train_task(method, task, changed.config.training, hardware, on_batch, on_epoch)
         except BaseException:
             if untouched:
                 self.method = self.build()
             raise
-        if epochs and (warning := warn_of_chance(task.index, epochs[0].accuracy, samples.y)):
-            log.warning("spacenet: warning: %s", warning)
         self._change(
             method=method if hardware.device.type == "cpu" else changed.build(CPU, method),
             config=changed.config if self.tasks else replace(changed.config, preprocessing=preprocessing),
             normalization=normalization,
-            tasks=[*self.tasks, task.labels],
+            tasks=[*self.tasks, tuple(labels.tolist())] if new.any() else self.tasks,
         )
 
     def _change(self, **values: Any) -> None:
@@ -360,7 +358,7 @@ FIXED_SETTINGS = (
     *("representation", "components", "directions", "pooled_covariance"),
     *("balance", "replay", "replay_components", "replay_directions"),
     *("first_epochs", "first_selected", "first_reserved", "first_connections"),
-    *("rotations", "statistics_weight", "mirror", "random_features"),
+    *("rotations", "statistics_weight", "mirror", "random_features", "exact_updates"),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""
 
@@ -379,14 +377,3 @@ def check_change(old: ModelConfig, new: ModelConfig) -> None:
 
 def fixed_setting_error(setting: str) -> SettingsError:
     return SettingsError("cannot change after the first task is learned; fit a new model instead", setting=setting)
-
-
-@dataclass(frozen=True)
-class _InMemory:
-    """Samples that are there already."""
-
-    train: Samples
-
-    def samples(self, task: Task, *, train: bool) -> Samples:
-        assert train, "there are no test samples"
-        return self.train

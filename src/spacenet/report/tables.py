@@ -217,7 +217,8 @@ def learned_table(summary: Mapping[str, Any]) -> Table:
     if summary["accuracy"] is not None:
         rows.append(["accuracy", f"{summary['accuracy']:.2f} % on the test samples"])
     rows.append(["written to", str(summary["written"])])
-    return Table(f"Task {summary['task']} learned", [], rows, "ll")
+    added = f"Task {summary['task']} learned" if summary["tasks_added"] else "Known classes updated, without a new task"
+    return Table(added, [], rows, "ll")
 
 
 def edited_table(summary: Mapping[str, Any]) -> Table:

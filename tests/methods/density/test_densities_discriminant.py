@@ -5,7 +5,8 @@ import math
 import torch
 from torch.distributions import MultivariateNormal
 
-from spacenet.methods.density.densities import Densities, Scaling, scores
+from spacenet.methods.density.densities import Densities, scores
+from spacenet.methods.density.scaling import Scaling
 from spacenet.methods.density.statistics import ClassStatistics
 from tests.methods.density.support import SHRINKAGE, rng, some
 

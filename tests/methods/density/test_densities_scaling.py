@@ -2,7 +2,7 @@
 
 import torch
 
-from spacenet.methods.density.densities import Scaling
+from spacenet.methods.density.scaling import Scaling
 from spacenet.methods.shared.class_statistics import pool_roots
 from tests.methods.density.support import rng, some
 

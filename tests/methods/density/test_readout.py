@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacenet.methods.density.densities import Scaling
 from spacenet.methods.density.readout import (
     FACTOR,
     RIDGE,
@@ -16,6 +15,7 @@ from spacenet.methods.density.readout import (
     random_features,
     readout_scores,
 )
+from spacenet.methods.density.scaling import Scaling
 from tests.methods.density.support import some
 
 SIZE = 30

@@ -1,22 +1,18 @@
 """How typical samples are of classes."""
 
-import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.typicality import (
     LEVELS,
     NUMBERS,
     Typicality,
-    mix,
     quantiles,
     rate_typicality,
     read_fraction,
 )
+from spacenet.methods.density.typicality_update import update_typicality
 from tests.methods.density.support import rng, some
 
 TASKS = [range(2), range(2, 4)]
@@ -195,33 +191,29 @@ def test_densities_integrate_to_1() -> None:
     assert float(densities.evaluate(grid).exp().sum()) * step == pytest.approx(1.0, abs=1e-3)
 
 
-@given(hnp.arrays(np.float64, (2, 50), elements=st.floats(-20, 1)), st.floats(0, 1))
-def test_a_mixture_lies_between_its_tables(values: np.ndarray, share: float) -> None:
-    first, second = (quantiles(torch.from_numpy(each)) for each in values)
-    mixed = mix(first, second, share)
-    assert (mixed.diff() >= 0).all()
-    assert (mixed >= torch.minimum(first, second) - 1e-5).all()
-    assert (mixed <= torch.maximum(first, second) + 1e-5).all()
-
-
-def test_a_mixture_of_one_kind_is_as_its_table() -> None:
-    first, second = (quantiles(torch.randn(400, generator=rng(seed)) - 5 * seed) for seed in range(2))
-    for share, expected in ((0.0, first), (1.0, second)):
-        torch.testing.assert_close(mix(first, second, share), expected, atol=1e-3, rtol=0)
-    torch.testing.assert_close(mix(first, first, 0.3), first, atol=1e-3, rtol=0)
-
-
 def test_more_samples_of_a_class_change_what_is_typical_of_it_alone() -> None:
     densities, typical = learned()
     before = typical.table.clone()
     far = samples(range(1), 400, seed=7)[0] + 3.0
     was = rate(densities, typical, far)
-    likeness = densities.evaluate(far)
-    typical.update(0, likeness, 0.5)
+    counts = torch.full((4,), 400.0)
+    y = torch.zeros(400, dtype=torch.long)
+    typical.table = update_typicality(before, densities.evaluate(far), y, counts, WIDE)
     Typicality.check(typical.tensors(), 4)
     assert torch.equal(typical.table[1:], before[1:])
-    assert torch.equal(typical.table[0, : len(NUMBERS)], before[0, : len(NUMBERS)])
     now = rate(densities, typical, far)
-    assert float(was.median()) < 0.05 < 0.15 < float(now.median()) < 0.35  # in the middle of the lower half
-    typical.update(0, likeness[:0], 0.5)
-    Typicality().update(0, likeness, 0.5)
+    assert float(was.median()) < 0.05 < 0.15 < float(now.median())
+
+
+def test_more_samples_leave_a_class_alone_that_was_learned_alone() -> None:
+    densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
+    for number in range(2):
+        add(
+            densities, typical, *samples(range(number, number + 1), 400, seed=number), range(number, number + 1), number
+        )
+    h, y = samples(range(1), 400, seed=5)
+    table = update_typicality(typical.table, densities.evaluate(h), y, torch.full((2,), 400.0), WIDE)
+    assert table[0, 2:4].tolist() == [0.0, 0.0]
+    typical.table = table
+    new, _ = samples(range(1), 2000, seed=6)
+    assert float((rate(densities, typical, new) < 0.05).double().mean()) == pytest.approx(0.05, abs=0.03)

@@ -2,9 +2,9 @@
 large matrix product; and their combination with the network's scores. The statistics of a class never change."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from itertools import pairwise
 
 import torch
 from torch import Generator, Tensor
@@ -21,101 +21,15 @@ from spacenet.methods.density.left_out import (
     MOST_OTHERS,
     LeftOut,
 )
-from spacenet.methods.density.statistics import ClassStatistics, count_floats
+from spacenet.methods.density.moments import COUNTS, Moments, concat_counts, measure_parts, take_counts
+from spacenet.methods.density.scaling import FeatureScaling, Scaling
+from spacenet.methods.density.statistics import ClassStatistics, count_floats, find_clusters
+from spacenet.methods.density.updating import merge_samples
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import (
-    check_finite,
-    check_sections,
-    check_shapes,
-    in_section,
-    lower_triangle,
-    section,
-    symmetric_matrix,
-    triangle_size,
-)
+from spacenet.utils.tensors import check_sections, in_section, section
 
-SCALE = "the features' scale"
 MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
-RIDGE = 0.1
-"""Fraction of the mean variance that is added in every direction before whitening, to limit small ones."""
-
-
-class FeatureScaling(Protocol):
-    """How features are brought to the scale that statistics are in."""
-
-    @property
-    def mean(self) -> Tensor: ...
-    @property
-    def factor(self) -> Tensor:
-        """A number or a matrix: (h - mean) · factor is in the common scale."""
-        ...
-
-    def scale(self, h: Tensor) -> Tensor: ...
-    def unscale(self, z: Tensor) -> Tensor: ...
-    def fold_into(self, weight: Tensor) -> Tensor: ...
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """(h - mean) · factor. The factor is one number, or a matrix that makes the classes' mean covariance about 1."""
-
-    mean: Tensor  # (d,)
-    factor: Tensor  # () or (d, d), symmetric
-
-    @classmethod
-    def fit(cls, h: Tensor, y: Tensor, *, whiten: bool) -> "Scaling":
-        """Determine the scale from features (n, d) and labels y of the first task's samples."""
-        means, squares, products = [], torch.zeros(()), torch.zeros(())
-        for number in y.unique():
-            own = h[y == number]
-            means.append(own.mean(0))
-            own -= means[-1]
-            squares = squares + torch.linalg.vector_norm(own).square()
-            products = products + own.T @ own if whiten else products
-        mean, variance = torch.stack(means).mean(0), squares / h.numel()
-        if not variance > 0:
-            return cls(mean, torch.ones(()))
-        if not whiten:
-            return cls(mean, variance.rsqrt())
-        covariance = (products / len(h)).double()
-        covariance += RIDGE * float(variance) * torch.eye(len(covariance), dtype=torch.double)
-        values, vectors = torch.linalg.eigh(covariance)
-        factor = (vectors / values.sqrt() @ vectors.T).float()
-        return cls(
-            mean, symmetric_matrix(lower_triangle(factor))
-        )  # symmetric to the last bit, to be kept as a triangle
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {"mean": self.mean, "factor": lower_triangle(self.factor) if self.factor.dim() else self.factor}
-
-    @classmethod
-    def load(cls, tensors: Mapping[str, Tensor]) -> "Scaling":
-        """From what `tensors` returned."""
-        factor = tensors["factor"]
-        return cls(tensors["mean"], symmetric_matrix(factor) if factor.dim() else factor)
-
-    def unscale(self, z: Tensor) -> Tensor:
-        """The inverse of `scale`."""
-        return (torch.linalg.solve(self.factor.T, z.T).T if self.factor.dim() else z / self.factor) + self.mean
-
-    def fold_into(self, weight: Tensor) -> Tensor:
-        """Weights for unscaled features that equal these, (…, d), for scaled ones, except for the mean. In 64 bits."""
-        factor = self.factor.double()
-        return weight.double() @ factor.T if factor.dim() else weight.double() * factor
-
-    def scale(self, h: Tensor) -> Tensor:
-        """Features in the common scale."""
-        centered = h - self.mean
-        return centered @ self.factor if self.factor.dim() else centered.mul_(self.factor)
-
-    @staticmethod
-    def check(tensors: Mapping[str, Tensor], dimensions: int, *, whiten: bool) -> None:
-        """Raise `ValueError` if this is not the scaling of features with this number of dimensions."""
-        whitens = whiten and "factor" in tensors and tensors["factor"].dim() > 0  # a single number if nothing varied
-        shapes = {"mean": (dimensions,), "factor": (triangle_size(dimensions),) if whitens else ()}
-        check_shapes(tensors, shapes, SCALE)
-        check_finite(tensors, {"mean": -math.inf, "factor": -math.inf}, SCALE)
 
 
 @dataclass(frozen=True)
@@ -149,38 +63,131 @@ class Densities:
     """What densities are computed in. With little shrinkage they are so large that 32 bits leave few digits."""
     choose_components: bool = False
     """Give each class as many Gaussians, up to `components`, as are best for samples that are left out."""
+    updatable: bool = False
+    """Keep how many samples there were of each class, so that more can be added."""
+    exact: bool = False
+    """Keep the moments of each Gaussian, so that more samples of a class change its statistics as if all had come
+    together."""
+    counts: Tensor | None = None
+    """The weight of all samples of each class, (classes,); None if a file does not say it."""
+    moments: Moments | None = None
+    """Of each Gaussian that has a weight, class by class."""
 
     def __len__(self) -> int:
         return 0 if self.classes is None else len(self.classes.weight)
 
-    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
-        """Add a task's classes, given features (n, d) and labels y of its samples. The first task sets the scale."""
-        if self.scaling is None:
-            self.scaling = Scaling.fit(h, y, whiten=self.whiten)
-        own = [self.scaling.scale(h[y == number]) for number in classes]
-        largest = max(float(z.abs().amax()) for z in own)
-        if not largest <= MOST:  # false for NaN too
-            raise RunError(f"the statistics of a class cannot be computed: a feature has the magnitude {largest:.3g}")
+    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator, weight: Tensor | None = None) -> None:
+        """Add a task's classes, given features (n, d), labels y and weights of its samples. The first task sets the
+        scale."""
+        first, own = self.scaling is None, [y == number for number in classes]
+        if first:
+            self.scaling = Scaling.fit(h, y, whiten=self.whiten, weight=weight)
+        scaled = [self._scale(h[rows]) for rows in own]
+        given = [None if weight is None else weight[rows] for rows in own]
         used = [self.components] * len(own)
         if self.choose_components:
-            used = choose_components(own, self.components, self._fit, self._score, rng)
-        new = [self._fit(z, each, rng) for z, each in zip(own, used, strict=True)]
+            used = choose_components(scaled, self.components, self._fit, self._score, rng)
+        counts = torch.stack([(rows if weight is None else weight[rows]).sum().double() for rows in own])
+        self.counts = concat_counts(self.counts, counts, len(self)) if self.updatable else None
+        if self.exact and (self.moments is not None or not len(self)):
+            clusters = [find_clusters(z, each, rng) for z, each in zip(scaled, used, strict=True)]
+            found = [measure_parts(h[r], m, w) for r, m, w in zip(own, clusters, given, strict=True)]
+            self.moments = Moments.concat([*([] if self.moments is None else [self.moments]), *found])
+            if first:
+                self.scaling = Scaling.from_moments(found, whiten=self.whiten)
+            new = [self._describe(each) for each in found]
+        else:
+            new = [self._fit(z, each, rng, w) for z, each, w in zip(scaled, used, given, strict=True)]
         self.classes = ClassStatistics.concat(self.classes, new)
 
-    def _fit(self, z: Tensor, used: int, rng: Generator) -> ClassStatistics:
-        return ClassStatistics.fit(z, self.components, self.directions, rng, used)
+    def _scale(self, h: Tensor) -> Tensor:
+        """Features in the common scale; `RunError` if they are too large to compute with."""
+        z = self._fitted_scaling().scale(h)
+        largest = float(z.abs().amax()) if len(z) else 0.0
+        if not largest <= MOST:  # false for NaN too
+            raise RunError(f"the statistics of a class cannot be computed: a feature has the magnitude {largest:.3g}")
+        return z
+
+    @property
+    def can_update(self) -> bool:
+        """Whether more samples of known classes can be added. Files of earlier versions do not say how many there
+        were."""
+        return self.counts is not None
+
+    def update(self, h: Tensor, y: Tensor, first: int, weight: Tensor | None = None) -> None:
+        """Add more samples of known classes: features (n, d), labels y and weights. `first` is how many classes the
+        first task has, of whose moments, if they are kept, the scale follows; then the result is as if all samples had
+        come together. Without moments it is an approximation, and the scale stays."""
+        weight = torch.ones(len(h)) if weight is None else weight
+        (_, classes), numbers = self._fitted(), y.unique().tolist()
+        assert self.counts is not None, "it is not known how many samples there were"
+        members = {n: self._join(n, self._scale(h[y == n])) for n in numbers}
+        self.counts = self.counts.clone()
+        if self.moments is None:
+            each = classes.split()
+            for n in numbers:
+                rows = y == n
+                z, own = self._scale(h[rows]), weight[rows]
+                each[n] = merge_samples(each[n], float(self.counts[n]), z, own, members[n])
+                self.counts[n] += own.sum()
+            self.classes = ClassStatistics.concat(None, each)
+            return
+        starts = classes.weight.isfinite().sum(1).cumsum(0).tolist()
+        for n in numbers:
+            rows = y == n
+            start = starts[n - 1] if n else 0
+            for part in members[n].unique().tolist():
+                own = members[n] == part
+                self.moments = self.moments.add(start + part, Moments.measure(h[rows][own], weight[rows][own]))
+            self.counts[n] += weight[rows].sum()
+        every = self.split_moments()
+        if any(n < first for n in numbers):
+            self.scaling = Scaling.from_moments(every[:first], whiten=self.whiten)
+            numbers = list(range(len(every)))
+        each = classes.split()
+        for n in numbers:
+            each[n] = self._describe(every[n])
+        self.classes = ClassStatistics.concat(None, each)
+
+    def _join(self, number: int, z: Tensor) -> Tensor:
+        """The Gaussian of a class that is densest at each of these samples, (n,)."""
+        one = ClassStatistics.concat(None, [self._fitted()[1].split()[number]])
+        return gaussian_scores(self._of_scaled(one).compute_params(), z)[:, 0].argmax(1)
+
+    def split_moments(self) -> list[Moments]:
+        """The moments of the Gaussians of each class."""
+        assert self.moments is not None, "they are not kept"
+        stops = [0, *self._fitted()[1].weight.isfinite().sum(1).cumsum(0).tolist()]
+        return [self.moments[start:stop] for start, stop in pairwise(stops)]
+
+    def _describe(self, moments: Moments) -> ClassStatistics:
+        scaling = self._fitted_scaling()
+        assert isinstance(scaling, Scaling)
+        return moments.describe(self.components, self.directions, scaling.mean, scaling.factor)
+
+    def _fit(self, z: Tensor, used: int, rng: Generator, weight: Tensor | None = None) -> ClassStatistics:
+        return ClassStatistics.fit(z, self.components, self.directions, rng, used, weight)
 
     def _score(self, classes: ClassStatistics, z: Tensor) -> Tensor:
         """The log-density of each of these classes at features in the common scale."""
-        as_it_is = Scaling(torch.zeros(z.shape[1]), torch.ones(()))
-        return scores(replace(self, scaling=as_it_is, classes=classes).compute_params(), z)
+        return scores(self._of_scaled(classes).compute_params(), z)
+
+    def _of_scaled(self, classes: ClassStatistics) -> "Densities":
+        """Densities with these classes that take features in the common scale."""
+        as_it_is = Scaling(torch.zeros(classes.mean.shape[-1]), torch.ones(()))
+        return replace(self, scaling=as_it_is, classes=classes)
 
     def without_classes(self) -> "Densities":
         """The same scale and no classes."""
-        return replace(self, classes=None)
+        return replace(self, classes=None, counts=None, moments=None)
 
     def keep(self, classes: Tensor) -> None:
         """Remove the statistics of all classes but these. The scale stays."""
+        if self.moments is not None and self.classes is not None:
+            every = self.split_moments()
+            self.moments = Moments.concat([every[number] for number in classes.tolist()])
+        if self.counts is not None:
+            self.counts = self.counts[classes]
         if self.classes is not None:
             self.classes = ClassStatistics(**{name: each[classes] for name, each in self.classes.tensors().items()})
 
@@ -286,24 +293,35 @@ class Densities:
         return {"weight": weight.flatten(0, 2).to(self.dtype), "bias": bias.to(self.dtype)}
 
     def _fitted(self) -> tuple[FeatureScaling, ClassStatistics]:
+        assert self.classes is not None, "there are no classes yet"
+        return self._fitted_scaling(), self.classes
+
+    def _fitted_scaling(self) -> FeatureScaling:
         assert self.scaling is not None, "there are no classes yet"
-        assert self.classes is not None
-        return self.scaling, self.classes
+        return self.scaling
 
     def tensors(self) -> dict[str, Tensor]:
         if not isinstance(self.scaling, Scaling) or self.classes is None:
             return {}
-        return in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
+        kept = in_section("scaling", self.scaling.tensors()) | in_section("classes", self.classes.tensors())
+        kept |= {} if self.counts is None else {COUNTS: self.counts}
+        return kept | ({} if self.moments is None else in_section("moments", self.moments.tensors()))
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         self.scaling = Scaling.load(section(tensors, "scaling")) if tensors else None
         self.classes = ClassStatistics(**section(tensors, "classes")) if tensors else None
+        self.counts, moments = tensors.get(COUNTS), section(tensors, "moments")
+        self.moments = Moments(**moments) if moments else None
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
         """Raise `ValueError` if `tensors` cannot have returned this for this number of classes and features."""
-        check_sections(tensors, "scaling", "classes")
+        tensors = take_counts(tensors, classes)
+        check_sections(tensors, "scaling", "classes", "moments")
         Scaling.check(section(tensors, "scaling"), dimensions, whiten=self.whiten)
-        ClassStatistics.check(section(tensors, "classes"), classes, self.components, self.directions, dimensions)
+        own = section(tensors, "classes")
+        ClassStatistics.check(own, classes, self.components, self.directions, dimensions)
+        if moments := section(tensors, "moments"):
+            Moments.check(moments, int(own["weight"].isfinite().sum()), dimensions)
 
     def class_memory(self, representation: str, extra_bytes: int) -> ClassMemory | None:
         """What is kept of each class; `extra_bytes` are added to the size of the statistics and their scaling."""
@@ -311,14 +329,21 @@ class Densities:
             return None
         dimensions, size = self.classes.mean.shape[-1], sum(tensor.nbytes for tensor in self.tensors().values())
         floats = count_floats(self.components, self.directions, dimensions)
+        if self.moments is not None:  # of 64 bits
+            floats += 2 * sum(tensor.numel() for tensor in self.moments.tensors().values()) // len(self)
         return ClassMemory(representation, dimensions, self.components, self.directions, floats, size + extra_bytes)
 
 
 def scores(params: Params, h: Tensor) -> Tensor:
     """The log-density of each class at features (n, d), up to a constant that all classes share: (n, classes)."""
+    return log_sum(gaussian_scores(params, h))[..., 0]
+
+
+def gaussian_scores(params: Params, h: Tensor) -> Tensor:
+    """The same for each Gaussian: (n, classes, Gaussians)."""
     bias = params["bias"]  # (classes, Gaussians, 1 + directions)
     found = torch.addmm(bias.flatten(), h.to(bias.dtype), params["weight"].T).view(-1, *bias.shape)
-    return log_sum(found[..., 0] + found[..., 1:].square().sum(-1))[..., 0]
+    return found[..., 0] + found[..., 1:].square().sum(-1)
 
 
 def complete_scores(params: Params, found: Tensor, h: Tensor, shrinkage: float) -> Tensor:
@@ -334,49 +359,6 @@ def _shared_density(z: Tensor, shrinkage: float) -> Tensor:
     """What `scores` leaves out of the log-density of each class at features in the common scale, (n, 1)."""
     volume = z.shape[1] / 2 * math.log(2 * math.pi * shrinkage)
     return -(z.double().square().sum(1, keepdim=True) / (2 * shrinkage) + volume)
-
-
-def combine(
-    fit: Tensor,
-    network: Tensor | None,
-    tasks: Sequence[range],
-    sharpness: float,
-    weight: float,
-    *,
-    densest: bool = False,
-) -> Tensor:
-    """Log-probabilities, (n, classes), up to a constant per sample: densities decide between tasks, both within a task.
-
-    fit        log-densities of the classes at the inputs
-    network    the network's scores; None if they are not used
-    tasks      the classes of each task
-               (a task that has none takes no part)
-    sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
-    weight     factor of the network's scores within a task
-    densest    the task of the densest class wins, however sure the network is within it; otherwise the most probable
-               class, given its task, wins over all tasks
-    """
-    fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
-    if network is None:
-        return fit
-    tasks = [classes for classes in tasks if classes]
-    join = _rank_tasks if densest else _combine_tasks
-    if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
-        here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
-        return join(here, scores, weight).flatten(1)
-    columns = [slice(classes.start, classes.stop) for classes in tasks]
-    return torch.cat([join(fit[:, own], network[:, own], weight) for own in columns], 1)
-
-
-def _combine_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
-    """The task's log-probability plus that of each class within it; classes are the last dimension."""
-    return log_sum(fit) + torch.log_softmax(torch.add(fit, network, alpha=weight), -1)
-
-
-def _rank_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
-    """The best class of a task has the task's largest density, the others as much less as both together say."""
-    both = torch.add(fit, network, alpha=weight)
-    return fit.amax(-1, keepdim=True) + (both - both.amax(-1, keepdim=True))
 
 
 def log_sum(logarithms: Tensor) -> Tensor:

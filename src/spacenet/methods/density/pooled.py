@@ -20,7 +20,9 @@ from torch.nn import functional
 from spacenet.errors import RunError
 from spacenet.methods.density.densities import MOST, Densities
 from spacenet.methods.density.left_out import FEW, FOLDS, LeftOut
+from spacenet.methods.density.moments import COUNTS, concat_counts, take_counts
 from spacenet.methods.density.statistics import ClassStatistics
+from spacenet.methods.density.updating import find_directions, leading_rows
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import (
     check_finite,
@@ -98,32 +100,37 @@ class PooledDensities(Densities):
     factors: Tensor | None = None
     """(classes, directions, d), in 16 bits: they are most of what is kept, and need few digits."""
 
-    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
+    def add(self, h: Tensor, y: Tensor, classes: range, rng: Generator, weight: Tensor | None = None) -> None:
         with one_thread():  # a loaded model must have the same bits
-            self._add_classes(h, y, classes, rng)
+            self._add_classes(h, y, classes, rng, weight)
 
-    def _add_classes(self, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
-        self._add_covariance(h, y, classes)
-        own = [h[y == number] for number in classes]
-        new = torch.stack([each.mean(0) for each in own])
+    def _add_classes(self, h: Tensor, y: Tensor, classes: range, rng: Generator, weight: Tensor | None) -> None:
+        known, own = len(self), [y == number for number in classes]
+        given = [None if weight is None else weight[rows] for rows in own]
+        counts = torch.stack([(rows if weight is None else weight[rows]).sum().double() for rows in own])
+        new = torch.stack([_mean(h[rows], each) for rows, each in zip(own, given, strict=True)])
+        self._add_covariance(h, y, dict(zip(classes, new, strict=True)), weight)
         means = new if self.means is None else torch.cat([self.means, new])
         assert self.covariance is not None
         whitening = Whitening.fit(self.covariance, self.samples, means.mean(0))
-        factors = torch.stack([self._find_factor(each, whitening, rng) for each in own])
-        self.means = means
+        found = [self._find_factor(h[rows], whitening, rng, each) for rows, each in zip(own, given, strict=True)]
+        factors = torch.stack(found)
+        self.means, self.counts = means, concat_counts(self.counts, counts, known) if self.updatable else None
         self.factors = factors if self.factors is None else torch.cat([self.factors, factors])
         self._derive()
 
-    def _add_covariance(self, h: Tensor, y: Tensor, classes: range) -> None:
-        dimensions, count = h.shape[1], len(h)
+    def _add_covariance(self, h: Tensor, y: Tensor, means: Mapping[int, Tensor], weight: Tensor | None) -> None:
+        """Add samples of these classes to the common covariance, given the mean of each class's."""
+        dimensions, count = h.shape[1], len(h) if weight is None else float(weight.sum())
         if dimensions > MAX_DIMENSIONS:
             raise RunError(f"the covariance of {dimensions:,} features is too large; at most {MAX_DIMENSIONS:,}")
         if not float(h.abs().amax()) <= MOST:  # false for NaN too
             raise RunError("the statistics of a class cannot be computed: a feature is too large, or not a number")
         products = torch.zeros(dimensions, dimensions)
-        for number in classes:
-            around = h[y == number]
-            around = around - around.mean(0)
+        for number, mean in means.items():
+            around = h[y == number] - mean
+            if weight is not None:
+                around *= weight[y == number].sqrt()[:, None]
             for part in around.split(BATCH):
                 products += part.T @ part
         self.samples += count
@@ -131,11 +138,45 @@ class PooledDensities(Densities):
         covariance = torch.lerp(before, products / count, count / self.samples)
         self.covariance = symmetric_matrix(lower_triangle(covariance))  # to the last bit: half of it is kept
 
-    def _find_factor(self, own: Tensor, whitening: Whitening, rng: Generator) -> Tensor:
-        found = ClassStatistics.fit(whitening.scale(own), 1, self.directions, rng)
-        factor = (found.variance[0].sqrt()[:, None] * found.direction[0]) @ whitening.root.T
-        limit = torch.finfo(torch.half).max
-        return factor.clamp(-limit, limit).half()
+    def _find_factor(self, own: Tensor, whitening: Whitening, rng: Generator, weight: Tensor | None) -> Tensor:
+        found = ClassStatistics.fit(whitening.scale(own), 1, self.directions, rng, sample_weight=weight)
+        return _to_half((found.variance[0].sqrt()[:, None] * found.direction[0]) @ whitening.root.T)
+
+    def update(self, h: Tensor, y: Tensor, first: int, weight: Tensor | None = None) -> None:
+        """Add more samples of known classes. Counts, means and the common covariance are as if all samples had come
+        together; of a class's own directions the leading ones of the old and the new samples are kept."""
+        with one_thread():
+            self._update_classes(h, y, torch.ones(len(h)) if weight is None else weight)
+
+    def _update_classes(self, h: Tensor, y: Tensor, weight: Tensor) -> None:
+        assert self.counts is not None, "it is not known how many samples there were"
+        assert self.means is not None
+        assert self.factors is not None
+        self.counts, means, factors = self.counts.clone(), self.means.clone(), self.factors.clone()
+        numbers, rows = y.unique().tolist(), {}
+        centers = {number: _mean(h[y == number], weight[y == number]) for number in numbers}
+        self._add_covariance(h, y, centers, weight)
+        apart = torch.zeros(h.shape[1], h.shape[1])
+        for number, center in centers.items():
+            own, before = y == number, float(self.counts[number])
+            new = float(weight[own].sum())
+            rows[number] = leading_rows(means[number].double(), before, h[own].double(), weight[own].double())
+            shift = center - means[number]
+            apart += before * new / (before + new) * torch.outer(shift, shift)
+            means[number] += new / (before + new) * shift
+            factors[number] = _to_half(factors[number].float() * math.sqrt(before / (before + new)))
+            self.counts[number] += new
+        assert self.covariance is not None
+        self.covariance = symmetric_matrix(lower_triangle(self.covariance + apart / self.samples))
+        whitening = Whitening.fit(self.covariance, self.samples, means.mean(0))
+        for number, added in rows.items():
+            both = torch.cat([factors[number].float(), added.float()])
+            found, values = find_directions(whitening.scale(both + whitening.mean).double(), self.directions)
+            factor = torch.zeros(self.directions, h.shape[1])
+            factor[: len(values)] = (found * values.sqrt()[:, None]).float() @ whitening.root.T
+            factors[number] = _to_half(factor)
+        self.means, self.factors = means, factors
+        self._derive()
 
     def _derive(self) -> None:
         """Scale what is kept with the covariance as it is now."""
@@ -157,11 +198,12 @@ class PooledDensities(Densities):
         """Remove the statistics of all classes but these. The common covariance stays."""
         if self.means is not None and self.factors is not None:
             self.means, self.factors = self.means[classes], self.factors[classes]
+            self.counts = None if self.counts is None else self.counts[classes]
             with one_thread():
                 self._derive()
 
     def without_classes(self) -> "PooledDensities":
-        return replace(self, classes=None, means=None, factors=None)
+        return replace(self, classes=None, means=None, factors=None, counts=None)
 
     def leave_out(self, before: Densities, h: Tensor, y: Tensor, classes: range, rng: Generator) -> LeftOut:
         """Samples are left out of the common covariance too. A class's only sample stays in."""
@@ -207,11 +249,12 @@ class PooledDensities(Densities):
         if self.covariance is None or self.means is None or self.factors is None:
             return {}
         pooled = {"covariance": lower_triangle(self.covariance), "samples": torch.tensor(self.samples)}
-        return in_section("pooled", pooled) | in_section("classes", {"mean": self.means, "factor": self.factors})
+        kept = in_section("pooled", pooled) | in_section("classes", {"mean": self.means, "factor": self.factors})
+        return kept | ({} if self.counts is None else {COUNTS: self.counts})
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         self.scaling = self.classes = self.covariance = self.means = self.factors = None
-        self.samples = 0.0
+        self.samples, self.counts = 0.0, tensors.get(COUNTS)
         if tensors:
             self.covariance = symmetric_matrix(tensors["pooled/covariance"])
             self.samples = float(tensors["pooled/samples"])
@@ -224,6 +267,7 @@ class PooledDensities(Densities):
             return super().compute_params()
 
     def check(self, tensors: Mapping[str, Tensor], classes: int, dimensions: int) -> None:
+        tensors = take_counts(tensors, classes)
         check_sections(tensors, "pooled", "classes")
         pooled, own = section(tensors, "pooled"), section(tensors, "classes")
         check_shapes(pooled, {"covariance": (triangle_size(dimensions),), "samples": ()}, WHAT)
@@ -239,3 +283,12 @@ class PooledDensities(Densities):
             replace(self).load(tensors)
         except RuntimeError as error:  # of a matrix that is not positive definite
             raise ValueError(f"{WHAT}: a covariance that is not possible") from error
+
+
+def _mean(h: Tensor, weight: Tensor | None) -> Tensor:
+    return h.mean(0) if weight is None else weight @ h / weight.sum()
+
+
+def _to_half(factor: Tensor) -> Tensor:
+    limit = torch.finfo(torch.half).max
+    return factor.clamp(-limit, limit).half()

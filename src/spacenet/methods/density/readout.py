@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from spacenet.methods.density.densities import FeatureScaling
+from spacenet.methods.density.scaling import FeatureScaling
 from spacenet.space.blueprint import Params
 from spacenet.utils.tensors import check_finite, check_shapes, lower_triangle, symmetric_matrix, triangle_size
 
@@ -42,17 +42,30 @@ class Readout:
     sums: Tensor | None = None
     """The sum of r over the samples of each class, (size, classes)."""
 
-    def add(self, h: Tensor, y: Tensor, classes: range, scaling: FeatureScaling) -> None:
-        """Add a task's classes, given features (n, d) and labels y of its samples."""
+    def add(self, h: Tensor, y: Tensor, classes: range, scaling: FeatureScaling, weight: Tensor | None = None) -> None:
+        """Add a task's classes, given features (n, d), labels y and weights of its samples."""
+        sums = self._add_samples(h, y, classes, scaling, weight)
+        self.sums = sums if self.sums is None else torch.cat([self.sums, sums], 1)
+
+    def update(self, h: Tensor, y: Tensor, scaling: FeatureScaling, weight: Tensor | None = None) -> None:
+        """Add more samples of known classes."""
+        assert self.sums is not None, "there are no classes yet"
+        self.sums = self.sums + self._add_samples(h, y, range(self.sums.shape[1]), scaling, weight)
+
+    def _add_samples(
+        self, h: Tensor, y: Tensor, classes: range, scaling: FeatureScaling, weight: Tensor | None
+    ) -> Tensor:
+        """Add samples to the correlations; returns their sums for each class."""
         params = self._projection(h.shape[1], scaling)
         gram = self._gram() if self.correlations is not None else torch.zeros(self.size, self.size, dtype=torch.double)
         sums = torch.zeros(self.size, len(classes), dtype=torch.double)
-        for part, labels in zip(h.split(BATCH), y.split(BATCH), strict=True):
-            found = random_features(params, part)
-            gram += found.T @ found
-            sums += found.T @ F.one_hot(labels.long() - classes.start, len(classes)).to(found.dtype)
+        for rows in torch.arange(len(h)).split(BATCH):
+            found = random_features(params, h[rows])
+            weighted = found if weight is None else found * weight[rows, None]
+            gram += weighted.T @ found
+            sums += weighted.T @ F.one_hot(y[rows].long() - classes.start, len(classes)).to(found.dtype)
         self.correlations = lower_triangle(gram).float()
-        self.sums = sums.float() if self.sums is None else torch.cat([self.sums, sums.float()], 1)
+        return sums.float()
 
     def keep(self, classes: Tensor) -> None:
         """Remove the sums of all classes but these. What was added to the correlations for them stays."""

@@ -42,3 +42,32 @@ def choose_weight(fit: Tensor, network: Tensor, y: Tensor) -> float:
         if more <= math.sqrt(differ):  # one standard error
             return WEIGHTS[number]
     return WEIGHTS[best]
+
+
+def begin_evidence(weight: float) -> Tensor:
+    """What is known of the network's weight in a task: the one that it began with, and for each of `WEIGHTS` the
+    log-likelihood of the samples that came later, none yet. (1 + weights,)"""
+    return torch.tensor([weight, *(0.0 for _ in WEIGHTS)], dtype=torch.double)
+
+
+def add_evidence(known: Tensor, fit: Tensor, network: Tensor, y: Tensor) -> Tensor:
+    """The same with more samples that neither statistics nor network have learned from; see `choose_weight`."""
+    sums = [torch.add(fit.double(), network.double(), alpha=weight) for weight in WEIGHTS]
+    return known + torch.stack([known.new_zeros(()), *(likelihoods(each, y).sum() for each in sums)])
+
+
+def read_weight(known: Tensor) -> float:
+    """The weight under which later samples are most probable: at most the one that it began with, because statistics
+    improve with more samples, and a network that does not learn from them falls behind."""
+    most = float(known[0])
+    if not bool(known[1:].any()):
+        return most
+    allowed = [number for number, weight in enumerate(WEIGHTS) if weight <= most]
+    return WEIGHTS[allowed[int(known[1:][allowed].argmax())]]
+
+
+def check_evidence(known: Tensor, tasks: int) -> None:
+    """Raise `ValueError` if this is not the evidence for so many tasks."""
+    right = known.dtype == torch.double and tuple(known.shape) == (tasks, 1 + len(WEIGHTS))
+    if not right or not bool((known.isfinite()).all() & (known[:, 0] >= 0).all()):
+        raise ValueError("the network: evidence has values that are not possible")

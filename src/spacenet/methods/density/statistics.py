@@ -35,12 +35,20 @@ class ClassStatistics:
 
     @classmethod
     def fit(
-        cls, z: Tensor, components: int, directions: int, rng: Generator, used: int | None = None
+        cls,
+        z: Tensor,
+        components: int,
+        directions: int,
+        rng: Generator,
+        used: int | None = None,
+        sample_weight: Tensor | None = None,
     ) -> "ClassStatistics":
         """Compute the statistics of a class's samples, (n, d). `used` is how many Gaussians may have a weight."""
         member = find_clusters(z, used or components, rng)
-        parts = [_gaussian(z[member == number], directions, rng) for number in range(int(member.max()) + 1)]
-        weight = (member.bincount(minlength=components).to(z.dtype) / len(z)).log()
+        own, given = [member == number for number in range(int(member.max()) + 1)], sample_weight
+        parts = [_gaussian(z[rows], directions, rng, None if given is None else given[rows]) for rows in own]
+        share = member.bincount(minlength=components) if given is None else member.bincount(given, components)
+        weight = (share.to(z.dtype) / (len(z) if given is None else given.sum())).log()
         missing = components - len(parts)  # these Gaussians have no samples
         stacked = [torch.stack(part) for part in zip(*parts, strict=True)]
         return cls(weight, *(torch.cat([each, each.new_zeros(missing, *each.shape[1:])]) for each in stacked))
@@ -90,10 +98,15 @@ class ClassStatistics:
         return self.mean[which] + (along[:, None] @ self.direction[which])[:, 0]
 
 
-def _gaussian(z: Tensor, directions: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _gaussian(
+    z: Tensor, directions: int, rng: Generator, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The mean, the variances and directions of the leading ones, and the mean variance in all others."""
-    (count, dimensions), mean = z.shape, z.mean(0)
+    count, dimensions = z.shape
+    mean = z.mean(0) if weight is None else weight @ z / weight.sum()
     centered = z - mean
+    if weight is not None:
+        centered = centered * (weight * (count / weight.sum())).sqrt()[:, None]
     total = torch.linalg.vector_norm(centered).square() / count
     found = min(directions, count - 1, dimensions)
     variance, direction = torch.zeros(directions), torch.zeros(directions, dimensions)

@@ -11,14 +11,15 @@ class's own task or a later one found, whose samples were compared with more cla
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
 
 from spacenet.methods.density.left_out import FEW, LeftOut
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import check_finite, check_shapes
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 
 LEVELS = (
     *(0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
@@ -35,8 +36,7 @@ NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread")
 """For each class. A spread of margins of 0 says that there was no other class when it was learned: margins say nothing
 of its samples."""
 MARGIN = slice(2, 4)
-JUMP = 1e-6
-"""Many samples may have the same score: this much below it, fractions are those without them."""
+TYPICAL, SCALING = "typicality", "scaling"
 WHAT, TABLE = "what is typical of classes", "classes"
 
 
@@ -57,17 +57,6 @@ class Typicality:
         if len(self) != classes.start or not len(left_out.y):
             return
         self.table = torch.cat([self.table, measure(left_out, classes, wide)])
-
-    def update(self, number: int, likeness: Tensor, share: float) -> None:
-        """Take in more samples of a known class, which its statistics were computed without, given how like each class
-        they are, (m, classes). `share` is the fraction of all samples of the class that they are from now on. Scores
-        become those of the mixture; the units that they are in stay."""
-        if not len(self) or not len(likeness):
-            return
-        row = self.table[number].double()
-        margin = compute_margin(likeness, torch.full((len(likeness), 1), number))
-        new = quantiles(add_up(likeness[:, number], margin, row))
-        self.table[number, len(NUMBERS) :] = mix(row[len(NUMBERS) :], new, share).float()
 
     def keep(self, classes: Tensor) -> None:
         """Remove all classes but these."""
@@ -112,6 +101,28 @@ def rate_classes(params: Params, likeness: Tensor) -> Tensor:
     """How typical each sample is of each class, (n, classes)."""
     columns = torch.arange(likeness.shape[1], device=likeness.device)
     return torch.stack([_rate(params, likeness, number.expand(len(likeness), 1)) for number in columns], 1)
+
+
+def rate_with(
+    rate: Callable[[Params, Tensor], Tensor],
+    likeness: Callable[[Params, Tensor, Tensor], Tensor],
+    typical: Params,
+    alike: Params,
+    *,
+    edges: bool,
+) -> Pack:
+    """(params, representation, what `scores` returned for it) → how typical samples are. The parameters are those of
+    `rate` and of `likeness`. With `edges`, images that are the same everywhere are not typical: they are near the
+    center of what edges of any image are."""
+
+    def forward(params: Params, h: Tensor, found: Tensor) -> Tensor:
+        typicality = rate(section(params, TYPICAL), likeness(section(params, SCALING), h, found))
+        if not edges:
+            return typicality
+        varies = (h != 0).any(1)
+        return torch.where(varies if typicality.dim() == 1 else varies[:, None], typicality, 0.0)
+
+    return Pack(forward, in_section(TYPICAL, typical) | in_section(SCALING, alike))
 
 
 def _rate(params: Params, likeness: Tensor, number: Tensor) -> Tensor:
@@ -186,18 +197,3 @@ def read_fraction(score: Tensor, table: Tensor) -> Tensor:
     slope = (table[:, MEDIAN] - table[:, LOW]).clamp_min(1.0) / TAIL
     below = level[0] * ((score - table[:, 0]) / slope).clamp_max(0.0).exp()
     return torch.where(above[:, 0] > 0, inside[:, 0], below)
-
-
-def mix(first: Tensor, second: Tensor, share: float) -> Tensor:
-    """The scores at each level of a mixture, of which `share` are samples of the second table."""
-    tables = torch.stack([first, second])
-    step = (tables[:, MEDIAN] - tables[:, LOW]).clamp_min(1.0).amax()
-    below = tables.min() - step * torch.linspace(4.0, 0.0, 33, dtype=torch.float64)
-    scores = torch.cat([below, tables.flatten(), tables.flatten() - JUMP]).unique()
-    one, other = (read_fraction(scores, each.expand(len(scores), -1)) for each in tables)
-    fraction = torch.lerp(one, other, share)
-    level = torch.tensor(LEVELS, dtype=torch.float64)
-    above = torch.searchsorted(fraction, level).clamp(1, len(scores) - 1)
-    low, high = fraction[above - 1], fraction[above]
-    part = torch.where(high > low, (level - low) / (high - low).clamp_min(1e-300), 1.0).clamp(0.0, 1.0)
-    return torch.lerp(scores[above - 1], scores[above], part).cummax(0).values

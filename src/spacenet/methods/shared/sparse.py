@@ -16,10 +16,12 @@ from torch.nn import functional as F
 
 from spacenet.config.ranges import Choice, Uniform
 from spacenet.config.settings import WIDE
+from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared.balance import Balance, Kind
+from spacenet.methods.shared.refining import can_refine, refine_outputs
 from spacenet.methods.shared.rotations import (
     check_rotatable,
     is_rotatable,
@@ -28,6 +30,7 @@ from spacenet.methods.shared.rotations import (
     rotate_targets,
 )
 from spacenet.space.allocation import allocate, check, select, tasks_left, tasks_that_fit
+from spacenet.space.blueprint import CPU
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
@@ -95,6 +98,10 @@ class SparseSettings(MethodSettings):
     """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto whenever a task does not fit."""
     masked_dense: bool = False
     """Train in the whole network with masks instead of a compact workspace: same result, slower. For comparison."""
+    known_classes: Literal["update", "task"] = "update"
+    """What more samples of known classes do. update: they join the statistics of their class (spacenet-density), or
+    train the connections into the outputs of their task (spacenet, static-sparse); no space is used. task: they are
+    learned as a new task, which takes space; so do methods that can update nothing."""
 
     def validate(self) -> None:
         super().validate()
@@ -124,6 +131,8 @@ class SparseMethod(Method):
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
+    refines: ClassVar[bool] = False
+    """Whether more samples of known classes may train the connections into their outputs, and nothing else."""
     own_width = False
     """Whether initial weights suit the units that a task selects, instead of the whole network as in the paper."""
 
@@ -310,11 +319,16 @@ class SparseMethod(Method):
     def loss(self, output: Tensor, batch: Batch) -> Tensor:
         """Cross-entropy over the task's outputs and the phantom classes."""
         # Without autograd where the workspace does without it too, unless a subclass adds something to this loss.
-        by_hand = output.is_leaf and not self.settings.label_smoothing and type(self).loss is SparseMethod.loss
+        plain = not self.settings.label_smoothing and batch.weight is None
+        by_hand = output.is_leaf and plain and type(self).loss is SparseMethod.loss
         scores = output.detach() if by_hand else output
         scores = add_phantoms(scores, self.phantom_weight)
         if not by_hand:
-            return F.cross_entropy(scores, self.target(batch), label_smoothing=self.settings.label_smoothing)
+            target, smoothing = self.target(batch), self.settings.label_smoothing
+            if batch.weight is None:
+                return F.cross_entropy(scores, target, label_smoothing=smoothing)
+            weight = batch.weight.repeat(len(scores) // len(batch.y))  # each image may come in four orientations
+            return (F.cross_entropy(scores, target, label_smoothing=smoothing, reduction="none") * weight).mean()
         loss, gradient = cross_entropy(scores, self.target(batch))
         output.grad = gradient[:, : output.shape[1]]
         return loss
@@ -337,6 +351,18 @@ class SparseMethod(Method):
             first, stop = task.classes.start, task.classes.stop
             scores = map_batches(self.pack, task.train.x, self.device)[:, first:stop]
             self.balance.record(scores, task.train.y.cpu() - first)
+
+    # More samples of known classes
+
+    @property
+    def can_update(self) -> bool:
+        """Whether more samples of known classes can be added without a new task."""
+        return type(self).refines and self.settings.balance == "none" and can_refine(self.ledger)
+
+    def update(self, samples: Samples, training: TrainingConfig) -> None:
+        """Add more samples of known classes, which take no space."""
+        refine_outputs(self.ledger, samples.to(CPU), training, self.rng("refine", self.tasks_learned))
+        self.invalidate()
 
     @cached_property
     def pack(self) -> Pack:
