@@ -211,7 +211,7 @@ def test_what_is_typical_of_a_removed_class_goes_with_it() -> None:
     np.testing.assert_array_equal(left, table[[0, 2]])
     content = to_bytes(classifier.model_)
     assert table[0].tobytes() in content
-    assert table[1, 4:].tobytes() not in content  # the usual margin is that of the whole task
+    assert table[1, 5:].tobytes() not in content  # the usual margin is that of the whole task
     x, y = blobs([0, 2], per_class=60)
     assert (classifier.score_samples(x) > 0.05).mean() > 0.8
     assert (classifier.predict(x) == y).mean() > 0.95

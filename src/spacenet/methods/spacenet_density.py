@@ -214,8 +214,13 @@ class SpaceNetDensity(AdaptiveMethod):
         w = None if w is None else w[rows].cpu()
         h = map_batches(self.represent, x, self.device)
         self._weigh_network(x, h, y)
+        fit, join = scores(self.densities.compute_params(), h), self._combine_with(self.densities)
+        if len(self.calibration):
+            found = join.forward(join.params, h, fit, map_batches(self.pack, x, self.device))
+            for task, own in split_by_task(y, self.classes):
+                self.calibration.update(task, found[own], y[own])
         if len(self.typical) and self.densities.counts is not None:
-            likeness = self.densities.likeness(self.densities.likeness_params(), h, self.densities.evaluate(h))
+            likeness = self.densities.likeness(self.densities.likeness_params(), h, fit)
             counts, wide = self.densities.counts, self.densities.typical_width()
             self.typical.table = update_typicality(self.typical.table, likeness, y, counts, wide)
         self.densities.update(h, y, len(self.classes[0]), w)

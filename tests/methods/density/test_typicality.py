@@ -134,11 +134,11 @@ def test_margins_count_among_all_classes() -> None:
     assert float(rate(densities, typical, between).median()) < 0.85 * float(before.median())
 
 
-def test_the_usual_margin_is_the_smallest_of_a_class_s_own_task_and_later_ones() -> None:
+def test_the_usual_margin_is_the_smallest_of_those_compared_with_more_classes() -> None:
     typical = Typicality()
     typical.table = torch.zeros(4, len(NUMBERS) + len(LEVELS))
-    typical.table[:, :4] = torch.tensor(
-        [[0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 30.0, 5.0], [0.0, 1.0, 20.0, 9.0], [0.0, 1.0, 70.0, 4.0]]
+    typical.table[:, :5] = torch.tensor(
+        [[0.0, 1, 0, 0, 1], [0.0, 1, 30, 5, 2], [0.0, 1, 20, 9, 3], [0.0, 1, 70, 4, 4]]  # the last: compared with four
     )
     usual = typical.compute_params()["table"][:, 2:4].tolist()
     assert usual[1:] == [[20.0, 9.0], [20.0, 9.0], [70.0, 4.0]]

@@ -54,6 +54,11 @@ class Calibration:
         each = _by_factor(scores, y).sum(1) if len(y) else torch.zeros(len(FACTORS)).double()
         self.table = torch.cat([self.table, (each - each.max())[None].float()])
 
+    def update(self, task: int, scores: Tensor, y: Tensor) -> None:
+        """Take in more samples of a task's classes, given scores that were computed without them."""
+        each = self.table[task].double() + _by_factor(scores, y).sum(1)
+        self.table[task] = (each - each.max()).float()
+
     @property
     def factor(self) -> float:
         """Of all scores: the one nearest to 1 that is about as good as the best."""

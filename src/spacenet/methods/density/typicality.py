@@ -6,8 +6,8 @@ more like it than the other classes. Both are compared with those of samples tha
 the class was learned, in units of their spread, and added.
 
 What is usual of a likeness stays valid after later tasks. Margins do not: every class that is added may make those of
-earlier ones smaller. So the margin of a sample is that to all classes known, and the usual one is the smallest that the
-class's own task or a later one found, whose samples were compared with more classes.
+earlier ones smaller. So the margin of a sample is that to all classes known, and the usual one is the smallest that was
+found of the class itself or of others that were compared with more classes.
 """
 
 import math
@@ -32,10 +32,10 @@ MOST_LIKE, MOST_MARGIN = 0.5, 0.0
 nothing: samples of unknown classes far from all known ones have large margins too."""
 TAIL = 3.0
 """Beyond the lowest sample: the change of the fraction's logarithm over a spread, as between 0.5 and 0.05."""
-NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread")
+NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread", "known")
 """For each class. A spread of margins of 0 says that there was no other class when it was learned: margins say nothing
-of its samples."""
-MARGIN = slice(2, 4)
+of its samples. The last one is how many classes its samples were compared with."""
+MARGIN, KNOWN = slice(2, 4), 4
 TYPICAL, SCALING = "typicality", "scaling"
 WHAT, TABLE = "what is typical of classes", "classes"
 
@@ -66,12 +66,14 @@ class Typicality:
     def compute_params(self, share: float = 0.0) -> dict[str, Tensor]:
         """What `rate_typicality` computes with. `share` is how much of a score at each level is the mean of all
         classes."""
-        table = self.table.double()
-        levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN]
+        table, known = self.table.double(), self.table[:, KNOWN]
+        levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN].clone()
         table[:, len(NUMBERS) :] = torch.lerp(levels, levels.mean(0), share)
-        compared = usual[:, 1] > 0
-        smallest = torch.where(compared, usual[:, 0], math.inf).flip(0).cummin(0).indices.flip(0)
-        table[:, MARGIN] = torch.where(compared[:, None], usual.flip(0)[smallest], 0.0)
+        for count in known.unique().tolist():
+            rows, later = known == count, usual[known > count]
+            if count > 1 and len(later):
+                least = later[later[:, 0].argmin()]
+                table[rows, MARGIN] = torch.where(least[0] < usual[rows][:, :1], least, usual[rows])
         return {"table": table}
 
     def tensors(self) -> dict[str, Tensor]:
@@ -86,7 +88,7 @@ class Typicality:
         check_shapes(tensors, {TABLE: (classes, len(NUMBERS) + len(LEVELS))}, WHAT)
         check_finite(tensors, {TABLE: -math.inf}, WHAT)
         table = tensors[TABLE]
-        impossible = (table[:, 1] < 1) | ((table[:, 3] < 1) & (table[:, 3] != 0))
+        impossible = (table[:, 1] < 1) | ((table[:, 3] < 1) & (table[:, 3] != 0)) | (table[:, KNOWN] < 1)
         if bool(impossible.any() | (table[:, len(NUMBERS) :].diff(dim=1) < 0).any()):
             raise ValueError(f"{WHAT}: {TABLE} has values that are not possible")
 
@@ -142,7 +144,9 @@ def measure(left_out: LeftOut, classes: range, wide: float | None) -> Tensor:
     rows: dict[int, Tensor] = {}
     for number in classes:
         if bool((here := left_out.y == number).any()):
-            numbers = torch.tensor([*((0.0, 1.0) if wide is None else summarize(own[here], wide)), *usual])
+            numbers = torch.tensor(
+                [*((0.0, 1.0) if wide is None else summarize(own[here], wide)), *usual, classes.stop]
+            )
             rows[number] = torch.cat([numbers, quantiles(add_up(own[here], margin[here], numbers))])
     others = torch.stack([*rows.values()]).mean(0)
     return torch.stack([rows.get(number, others) for number in classes]).float()
@@ -166,7 +170,7 @@ def summarize(values: Tensor, wide: float) -> tuple[float, float]:
 def add_up(likeness: Tensor, margin: Tensor, numbers: Tensor) -> Tensor:
     """The score of samples, (n,): deviations of likeness and margin from what is usual, given a row of the table, or
     one for each sample."""
-    usual, spread, usual_margin, margin_spread = numbers[..., : len(NUMBERS)].unbind(-1)
+    usual, spread, usual_margin, margin_spread, _ = numbers[..., : len(NUMBERS)].unbind(-1)
     score = ((likeness - usual) / spread).clamp_max(MOST_LIKE)
     by_margin = ((margin - usual_margin) / margin_spread.clamp_min(1.0)).clamp_max(MOST_MARGIN)
     return score + by_margin.where(margin_spread > 0, MOST_MARGIN)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from spacenet.methods.density.left_out import FEW
-from spacenet.methods.density.typicality import LEVELS, MARGIN, NUMBERS, add_up, compute_margin, summarize
+from spacenet.methods.density.typicality import KNOWN, LEVELS, MARGIN, NUMBERS, add_up, compute_margin, summarize
 
 MOST_BEFORE, ATOMS = 1000, 1000
 """What earlier samples weigh at most, and how many scores stand for their distribution."""
@@ -38,6 +38,7 @@ def mix_row(row: Tensor, before: float, likeness: Tensor, number: int, wide: flo
         numbers[:2] = follow(numbers[:2], own, rate, wide)
     if wide is not None and float(numbers[MARGIN][1]) > 0:  # else there was no other class when it was learned
         numbers[MARGIN] = follow(numbers[MARGIN], margin, rate, wide)
+        numbers[KNOWN] = likeness.shape[1]
     old = spread_atoms(row[len(NUMBERS) :], ATOMS)
     weights = torch.cat([torch.full((ATOMS,), weight / ATOMS), torch.ones(new)]).double()
     return torch.cat([numbers, mix(torch.cat([old, add_up(own, margin, numbers)]), weights)]).float()
