@@ -46,18 +46,20 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         files = sorted(draw_photos(folder / "photos", options.learned + half).rglob("*.jpg"), key=lambda p: int(p.stem))
-        x, y = _prepared(options.encoder, files[: options.learned]), [int(p.parent.name[-1]) for p in files]
+        x, y = prepare(options.encoder, files[: options.learned]), [int(p.parent.name[-1]) for p in files]
         classifier = SpaceNetClassifier(encoder=options.encoder).fit(x, y[: options.learned])
         model, path = classifier.model_, folder / "model.onnx"
         written = export_model(model, path, "onnx")
-        photos = _prepared(options.encoder, files[options.learned :])
+        photos = prepare(options.encoder, files[options.learned :])
         predict, _ = FORMATS["onnx"].load(path)
     rng, size = np.random.default_rng(1), photos.shape[-1]
     blocks = [random_image(rng, size, BLOCKS[n % len(BLOCKS)]) for n in range(options.images - half)]
     images = np.concatenate([photos, np.stack(blocks)])
     assert model.encoder is not None
     expected = model.predict_proba(encode_samples(model.encoder, images, keep=False))
-    found = np.concatenate([predict(images[first : first + BATCH]) for first in range(0, len(images), BATCH)])
+    found = np.concatenate(
+        [predict(images[first : first + BATCH])["probabilities"] for first in range(0, len(images), BATCH)]
+    )
     facts = {
         "images": len(images),
         "largest_difference": float(np.abs(found - expected).max()),
@@ -70,7 +72,7 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
     return {**facts, "load": load()}
 
 
-def _prepared(name: str, files: list[Path]) -> Any:
+def prepare(name: str, files: list[Path]) -> Any:
     """The images in files as bytes of the encoder's size."""
     return decode_images(files, image_format_of(load_encoder(name)))[1]
 

@@ -17,7 +17,7 @@ from spacenet.utils.extras import DISTRIBUTION, require_extra
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(spacenet.__file__).parent
 TEXTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.*"))]
-NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "lightning": "lightning-fabric", "distributed": "distributed"}
+NAMES = {"PIL": "pillow", "sklearn": "scikit-learn", "lightning": "lightning-fabric", "mlflow": "mlflow-skinny"}
 """Distributions whose modules have another name."""
 THROUGH = {"urllib3": "requests", "pydantic": "fastapi", "starlette": "fastapi", "h11": "uvicorn"}
 """What comes with what is declared."""

@@ -189,7 +189,7 @@ class Life:
         out = self.folder / f"exported{FORMATS[form].suffix}"
         export_model(self.model, out, form)
         predict, _ = FORMATS[form].load(out)
-        found, expected = predict(self.now.probe), self.model.predict_proba(self.now.probe)
+        found, expected = predict(self.now.probe)["probabilities"], self.model.predict_proba(self.now.probe)
         expect(bool(np.allclose(found, expected, rtol=0, atol=1e-3)), f"{form} answers otherwise")
         out.unlink()
         return form

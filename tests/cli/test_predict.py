@@ -222,6 +222,28 @@ def test_unknown_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert [each["unknown"] for each in found] == [row["label"] == "unknown" for row in rows]
 
 
+def test_sets_of_classes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = density_model("inputs")
+    save_model(tmp_path / "m.safetensors", made)
+    file, x = tmp_path / "m.safetensors", np.concatenate([blobs([0, "cat"], per_class=20)[0], blobs(["x"])[0][:1]])
+    np.save(tmp_path / "x.npy", x)
+    expected = [[made.classes[number] for number in np.flatnonzero(own)] for own in made.predict_set(x, 0.8)]
+    assert expected[-1] == []
+    assert [0] in expected
+    arguments = [str(tmp_path / "x.npy"), "--set", "0.8", "--format"]
+    assert answers(file, *arguments, "jsonl") == 0
+    assert [json.loads(line)["set"] for line in capsys.readouterr().out.splitlines()] == expected
+    assert answers(file, *arguments, "csv") == 0
+    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert [json.loads(row["set"]) for row in rows] == [[str(label) for label in own] for own in expected]
+    assert answers(file, *arguments, "text", "--unknown", "0.2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].endswith("set {}")
+    assert any(line.endswith("set {cat}") for line in lines)
+    assert answers(file, *arguments, "text", "--set", "1") == 2
+    assert "must be between 0 and 1" in capsys.readouterr().err
+
+
 def test_a_method_that_cannot_tell_unknown_inputs(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

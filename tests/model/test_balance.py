@@ -24,7 +24,7 @@ def test_a_model_file_and_an_export_have_it(kind: Kind, tmp_path: Path) -> None:
     assert not np.allclose(plain.predict_proba(x), balanced.predict_proba(x))
     export_model(balanced, tmp_path / "network.pt2", "torch")
     answer, facts = FORMATS["torch"].load(tmp_path / "network.pt2")
-    np.testing.assert_allclose(answer(x), balanced.predict_proba(x), atol=1e-5)
+    np.testing.assert_allclose(answer(x)["probabilities"], balanced.predict_proba(x), atol=1e-5)
     assert json.loads(facts["tasks"]) == 2
 
 

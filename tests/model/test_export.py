@@ -21,6 +21,7 @@ from spacenet.errors import SettingsError, SpacenetError
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
+from spacenet.model.packed_network import PackedNetwork
 from spacenet.space.pack import Pack
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
 from tests.warm import start
@@ -45,7 +46,7 @@ def animals() -> Model:
 
 
 def answers(path: Path, to: str, x: Array) -> Array:
-    return files.FORMATS[to].load(path)[0](x)
+    return files.FORMATS[to].load(path)[0](x)["probabilities"]
 
 
 def samples(count: int, *shape: int) -> Array:
@@ -70,7 +71,7 @@ def test_the_file_answers_like_the_model_at_any_batch_size(to: str, tmp_path: Pa
         "spacenet": __version__,
     }
     for count in (1, 7, 1000):
-        found, expected = answer(samples(count, 8)), learned.predict_proba(samples(count, 8))
+        found, expected = answer(samples(count, 8))["probabilities"], learned.predict_proba(samples(count, 8))
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(found.sum(1), 1, atol=1e-5)
     assert expected.shape == (1000, 3)
@@ -151,7 +152,7 @@ def test_what_rounding_does_to_large_scores_is_no_mistake(tmp_path: Path, monkey
         opened = files.FORMATS["torch"].load
 
         def a_little_off(path: Path, learned: Model = learned, opened: Any = opened) -> Any:
-            return lambda x: learned.predict_proba(x) + 3e-4, opened(path)[1]
+            return lambda x: {"probabilities": learned.predict_proba(x) + 3e-4}, opened(path)[1]
 
         with monkeypatch.context() as patch:
             patch.setattr(files.FORMATS["torch"], "load", a_little_off)
@@ -170,7 +171,7 @@ def test_what_rounding_does_to_a_model_that_enlarges_it_is_no_mistake(
     vars(learned.method)["predictor"] = Pack(lambda _, x: torch.sin(1e4 * x[:, :4]), {})
 
     def load(path: Path, wrong: float) -> Any:
-        return lambda x: learned.predict_proba(x * np.float32(1 + 1e-7)) + wrong, opened(path)[1]
+        return lambda x: {"probabilities": learned.predict_proba(x * np.float32(1 + 1e-7)) + wrong}, opened(path)[1]
 
     monkeypatch.setattr(files.FORMATS["torch"], "load", partial(load, wrong=0.0))
     difference = files.export_model(learned, tmp_path / "model", "torch").max_difference
@@ -184,7 +185,7 @@ def test_a_network_that_computes_something_else_is_not_written(tmp_path: Path, m
     learned = model()
     made = learned.method.predictor
     other = made.params | {"output.bias": made.params["output.bias"] + torch.eye(4)[0]}
-    network = files.PackedNetwork
+    network = PackedNetwork
     monkeypatch.setattr(files, "PackedNetwork", lambda made, *rest: network(replace(made, params=other), *rest))
     (tmp_path / "model").write_text("an earlier export")
     with pytest.raises(SpacenetError, match="computes something else: probabilities differ by up to 0"):

@@ -64,7 +64,7 @@ def test_from_pixels_to_probabilities(kind: str, to: str, tmp_path: Path) -> Non
     assert str(tmp_path).encode() not in (tmp_path / "file").read_bytes()
     for count in (1, 9):
         expected = model.predict_proba(images(count))
-        np.testing.assert_allclose(answer(images(count)), expected, atol=1e-5)
+        np.testing.assert_allclose(answer(images(count))["probabilities"], expected, atol=1e-5)
     assert expected.std() > 0.1, "nothing to compare"
 
 
@@ -84,7 +84,7 @@ def test_pixels_are_prepared_as_the_metadata_say(tmp_path: Path) -> None:
         pixels = np.asarray(small).transpose(2, 0, 1)[None]
         assert np.array_equal(pixels, tiny().prepare(pictures(1, 1, size)))
         expected = model.predict_proba(pictures(1, 1, size))
-        np.testing.assert_allclose(answer(np.ascontiguousarray(pixels)), expected, atol=1e-5)
+        np.testing.assert_allclose(answer(np.ascontiguousarray(pixels))["probabilities"], expected, atol=1e-5)
 
 
 def test_the_head_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -101,7 +101,7 @@ def test_the_head_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     answer, texts = FORMATS["torch"].load(tmp_path / "file")
     assert json.loads(texts["input_shape"]) == [FEATURES]
     assert "images" not in texts
-    assert answer(np.ones((2, FEATURES), np.float32)).shape == (2, 2)
+    assert answer(np.ones((2, FEATURES), np.float32))["probabilities"].shape == (2, 2)
 
 
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
@@ -143,9 +143,9 @@ def test_what_an_encoder_in_another_runtime_may_round_is_no_mistake() -> None:
     encoder = model.encoder
     assert encoder is not None
     assert encoder.images is not None
-    part = PixelPart(model, nn.Identity(), encoder, encoder.images)
+    part = PixelPart(model, nn.Identity(), None, encoder, encoder.images)
     features = part.features(images())
     step = part.rounding(features)
     assert (step >= 1e-5 * np.abs(features)).all()
     assert (step <= 1e-4 * np.abs(features).max()).all()
-    assert part.rounding_effect(features, model.predict_proba(features)) < 1e-2
+    assert part.rounding_effect(features, model.predict_proba) < 1e-2

@@ -133,7 +133,7 @@ CRAFTED: dict[str, tuple[str, Change, str]] = {
     "negative batch-norm variance": ("features", put(f"{VIEW}/conv1.norm1.var", 0, -1.0), "conv1.norm1.var has values"),
     "NaN of what is typical": ("inputs", put("extra/typicality/classes", (0, 0), np.nan), "classes has values"),
     "no spread": ("inputs", put("extra/typicality/classes", (0, 1), 0.0), "classes has values"),
-    "levels out of order": ("inputs", put("extra/typicality/classes", (0, 4), 99.0), "classes has values"),
+    "levels out of order": ("inputs", put("extra/typicality/classes", (0, 5), 99.0), "classes has values"),
     "what is typical of a class less": (
         "inputs",
         replaced("extra/typicality/classes", lambda array: array[1:]),

@@ -9,6 +9,7 @@ import torch
 
 from spacenet.config.model import NetConfig
 from spacenet.data.preprocessing import Normalization
+from spacenet.methods.density.calibration import FACTORS
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.model.file import to_bytes
@@ -83,8 +84,8 @@ def test_what_is_kept_of_classes() -> None:
     used = int(model.method.densities.classes.weight.isfinite().sum())  # type: ignore[attr-defined]
     moments = 2 * used * (1 + 8 + 8 * 9 // 2) // 4
     floats = 2 * (1 + 1 + 8 + 3 * (1 + 8)) + moments
-    typical = 4 + 19
-    kept = 4 * (4 * (floats + typical + 2) + 8 + 1)
+    typical = 5 + 19
+    kept = 4 * (4 * (floats + typical + 2) + 8 + 1 + 2 * len(FACTORS))
     assert found.class_memory == ClassMemory("inputs", 8, 2, 3, floats, kept)
     connections = found.connections
     kept += 2 * 4  # and the network's weight in each task

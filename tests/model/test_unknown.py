@@ -114,9 +114,22 @@ def test_a_model_file_answers_the_same_and_one_without_typical_scores_says_so(le
 def test_what_cannot_tell_unknown_classes_says_so() -> None:
     with pytest.raises(SettingsError, match="spacenet cannot tell unknown classes; choose spacenet-density"):
         model([0, 1]).typicality(NEW)
+    single = Model(density_model("inputs", components=1, pooled_covariance=True).config, (8,))
+    single.learn(*blobs([0, 1], per_class=1))
+    with pytest.raises(SettingsError, match="a task had one sample of each class"):
+        single.typicality(NEW)
+
+
+def test_with_a_pooled_covariance_samples_are_as_typical_as_they_are_near_in_direction() -> None:
     pooled = density_model("inputs", components=1, pooled_covariance=True)
-    with pytest.raises(SettingsError, match="set pooled_covariance to False"):
-        pooled.typicality(NEW)
+    x = blobs([0, 1, "cat", "dog"], per_class=100)[0]
+    typicality = pooled.typicality(x)
+    assert (typicality < 0.05).mean() < 0.12
+    assert (typicality[:200] < 0.05).mean() < 0.15
+    assert (pooled.typicality(NEW) < 0.05).mean() > 0.9
+    again = from_bytes(to_bytes(pooled))
+    np.testing.assert_array_equal(again.typicality(x), typicality)
+    np.testing.assert_array_equal(again.predict_proba(x), pooled.predict_proba(x))
 
 
 def test_the_decision_function_follows_scikit_learn(classifier: SpaceNetClassifier) -> None:
@@ -145,10 +158,41 @@ def test_an_evaluation_has_false_alarms_and_what_is_found(classifier: SpaceNetCl
     assert found.detection.auroc == pytest.approx(roc_auc_score(y < 7, typicality))
     changed = found.to_plain()
     assert changed.pop("detection")["rate"] == 5.0
+    assert changed.pop("watch")["samples"] == 100
     assert changed == plain
     only_known = evaluate_model(classifier.model_, x[y < 7], y[y < 7], unknown=0.05).detection
     assert only_known is not None
     assert (only_known.found, only_known.auroc) == (None, None)
+
+
+def test_sets_have_the_class_as_often_as_wanted_also_after_later_tasks(classifier: SpaceNetClassifier) -> None:
+    x, y = blobs([0, 1, 2, 3], per_class=200)
+    sizes = []
+    for coverage in (0.5, 0.8, 0.9):
+        sets = classifier.predict_set(x, coverage)
+        assert sets.shape == (800, 4)
+        assert sets.dtype == bool
+        within = sets[np.arange(len(y)), y]
+        assert within.mean() > coverage - 0.06
+        assert within[y < 2].mean() > coverage - 0.1
+        sizes.append(sets.sum())
+    assert sizes == sorted(sizes)
+    assert classifier.predict_set(x).sum() == sizes[-1]
+    assert not classifier.predict_set(NEW, 0.8).any(1).mean() > 0.1
+    impossible: list[Any] = [0, 1, True, "a"]
+    for wrong in impossible:
+        with pytest.raises(SettingsError, match="between 0 and 1"):
+            classifier.predict_set(x, wrong)
+
+
+def test_a_class_of_several_outputs_is_in_the_set_if_one_of_them_is() -> None:
+    again = (
+        SpaceNetClassifier(**SMALL).partial_fit(*blobs([0, 1], per_class=60)).partial_fit(*blobs([1, 2], per_class=60))
+    )
+    x, y = blobs([0, 1, 2], per_class=60)
+    sets = again.predict_set(x)
+    assert sets.shape == (180, 3)
+    assert sets[np.arange(180), y].mean() > 0.8
 
 
 def test_auroc_is_scikit_learns() -> None:
@@ -167,7 +211,7 @@ def test_what_is_typical_of_a_removed_class_goes_with_it() -> None:
     np.testing.assert_array_equal(left, table[[0, 2]])
     content = to_bytes(classifier.model_)
     assert table[0].tobytes() in content
-    assert table[1, 4:].tobytes() not in content  # the usual margin is that of the whole task
+    assert table[1, 5:].tobytes() not in content  # the usual margin is that of the whole task
     x, y = blobs([0, 2], per_class=60)
     assert (classifier.score_samples(x) > 0.05).mean() > 0.8
     assert (classifier.predict(x) == y).mean() > 0.95

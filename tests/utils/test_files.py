@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from spacenet.errors import FileError
-from spacenet.utils.files import atomic_write, is_alive, make_folder, save_bytes, save_text
+from spacenet.utils.files import (
+    atomic_folder,
+    atomic_write,
+    is_alive,
+    make_folder,
+    save_bytes,
+    save_text,
+    temporary_path,
+)
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
@@ -124,3 +132,23 @@ def test_a_folder_that_cannot_be_flushed_does_not_undo_what_is_written(
     save_bytes(tmp_path / "x", b"new")
     assert (tmp_path / "x").read_bytes() == b"new"
     assert {record.levelname for record in caplog.records} == ({"WARNING"} if warnings else set())
+
+
+def test_a_folder_is_there_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "folder"
+    with pytest.raises(KeyError), atomic_folder(path) as beside:  # noqa: PT012
+        beside.mkdir()
+        (beside / "file").write_text("half")
+        raise KeyError
+    assert not list(tmp_path.iterdir())
+    ended = tmp_path / temporary_path(tmp_path, "folder").name.replace(f".{os.getpid()}.", ".4000000.")
+    (ended / "inner").mkdir(parents=True)  # of a process that was killed
+    with atomic_folder(path) as beside:
+        (beside / "inner").mkdir(parents=True)
+        (beside / "inner" / "file").write_text("whole")
+        assert not path.exists()
+    assert [each.relative_to(path).as_posix() for each in path.rglob("*")] == ["inner", "inner/file"]
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(FileError, match="cannot be written"), atomic_folder(path) as beside:
+        beside.mkdir()
+    assert (path / "inner" / "file").read_text() == "whole"

@@ -19,7 +19,7 @@ from spacenet.errors import SettingsError
 from spacenet.model.file import load_model
 from spacenet.model.model import Model
 from spacenet.model.predictions import Format, Writer, predict_chunk, warn_of_scale
-from spacenet.model.unknown import check_rate
+from spacenet.model.unknown import check_coverage, check_rate
 from spacenet.utils.files import atomic_write
 from spacenet.utils.text import printable
 
@@ -27,6 +27,11 @@ INPUTS = (
     "What to look at: .npz (its array x, else x_test, else the only one), .npy, .csv (one sample per line), .parquet, "
     "images (.png .jpg .bmp .webp), folders of images, or - for npy or csv on the standard input. A model with an "
     "encoder takes arrays of images as bytes, or of features."
+)
+
+SET_HELP = (
+    "Print also the set of classes that each input may be of. It has the right one for this fraction of the inputs of "
+    "each class, e.g. 0.9, and is empty for inputs that are like no class."
 )
 
 
@@ -43,6 +48,7 @@ class PredictOptions(TableConfig):
     resize: bool = False
     """Resize images to the model's size (stretched, if their proportions differ)."""
     unknown: UnknownOption = None
+    set_: Annotated[float | None, arg(name="set", metavar="COVERAGE", help=SET_HELP, help_behavior_hint="")] = None
     out: Path | None = None
     """Write to this file instead of the standard output; it is written whole or not at all."""
 
@@ -66,14 +72,15 @@ def predict(arguments: list[str]) -> int:
 
 
 def _write(model: Model, chunks: Iterator[Chunk], options: PredictOptions, out: TextIO) -> int:
-    rate = check_rate(options.unknown)
-    writer = Writer(options.format, model, options.top, several=len(options.inputs) > 1, unknown=rate is not None)
+    rate, coverage = check_rate(options.unknown), options.set_ if options.set_ is None else check_coverage(options.set_)
+    several, marks = len(options.inputs) > 1, {"unknown": rate is not None, "sets": coverage is not None}
+    writer = Writer(options.format, model, options.top, several, **marks)
     out.write(writer.heading())
     count = 0
     for chunk in chunks:
         if not count:
             warn_of_scale(model, chunk.x)
-        out.write(writer.lines(predict_chunk(model, chunk, options.top, rate)))
+        out.write(writer.lines(predict_chunk(model, chunk, options.top, rate, coverage)))
         out.flush()
         count += len(chunk.x)
     return count

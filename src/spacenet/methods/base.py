@@ -345,10 +345,24 @@ class Method(ABC):
         """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
 
-    def typicality(self, x: Tensor) -> Tensor:
-        """For any number of samples, about the fraction of their class's own samples that are less typical of it, (n,),
-        for methods that keep class statistics."""
+    @property
+    def detector(self) -> Pack:
+        """The function that computes `typicality`, for methods that keep class statistics."""
         raise SettingsError(f"{self.name} cannot tell unknown classes; choose spacenet-density", setting="unknown")
+
+    @property
+    def open_set_predictor(self) -> Pack:
+        """The function that computes scores and typicality, for these methods."""
+        return self.detector
+
+    def typicality(self, x: Tensor) -> Tensor:
+        """For any number of samples, about the fraction of their class's own samples that are less typical of it,
+        (n,)."""
+        return map_batches(self.detector, x, self.device)
+
+    def class_typicality(self, x: Tensor) -> Tensor:
+        """The same of every class, (n, classes)."""
+        return self.typicality(x)
 
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
         """The scores of any number of samples for each of these numbers of directions."""

@@ -6,8 +6,7 @@ change: the edges of small images, or the features of the network after its firs
 different tasks are comparable, those of old classes never change by a bit, and no samples are kept.
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar
@@ -20,9 +19,12 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
-from spacenet.methods.density.densities import ClassMemory, Densities, combine, log_densities, scores
+from spacenet.methods.density.calibration import Calibration
+from spacenet.methods.density.combination import combine_with
+from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.density.edges import cell_grid
-from spacenet.methods.density.readout import Readout, readout_scores
+from spacenet.methods.density.left_out import LeftOut
+from spacenet.methods.density.readout import Readout
 from spacenet.methods.density.selection import (
     add_evidence,
     begin_evidence,
@@ -31,7 +33,7 @@ from spacenet.methods.density.selection import (
     hold_out,
     read_weight,
 )
-from spacenet.methods.density.typicality import Typicality, rate_typicality
+from spacenet.methods.density.typicality import TYPICAL, Typicality, rate_classes, rate_typicality, rate_with
 from spacenet.methods.density.typicality_update import update_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
@@ -44,8 +46,9 @@ from spacenet.utils.tensors import check_finite, check_sections, check_shapes, i
 
 SHARPNESS, TABLE_SHARPNESS, POOLED_SHARPNESS = 0.15, 0.5, 0.12
 NETWORK_WEIGHT, MAX_WEIGHT = 0.25, 1e6
-WEIGHTS, WEIGHT = "weights", "weight"
-TYPICAL, EVIDENCE = "typicality", "evidence"
+WEIGHTS = "weights"
+CALIBRATION = "calibration"
+EVIDENCE = "evidence"
 MAX_EXACT_COLUMNS = 100
 
 
@@ -104,6 +107,8 @@ class SpaceNetDensity(AdaptiveMethod):
     """For each task what samples that came later say about the network's weight; empty if there were none."""
     typical: Typicality = kept(TYPICAL, Typicality, on_cpu=True)
     """What is usual of each class's own samples."""
+    calibration: Calibration = kept(CALIBRATION, Calibration, on_cpu=True)
+    """Which factor of all scores makes probabilities of them."""
     search_space: ClassVar = {
         "method.shrinkage": Uniform(0.02, 0.95),
         "method.directions": Uniform(4, 40, integer=True),
@@ -167,11 +172,24 @@ class SpaceNetDensity(AdaptiveMethod):
             self.weights = torch.cat([before, torch.tensor([weight])])
             if len(self.evidence):
                 self.evidence = torch.cat([self.evidence, begin_evidence(weight)[None]])
+        known = self.densities.snapshot()
         self._add_classes(self.densities, task, h, y, w)
-        if not self.settings.pooled_covariance:
-            self.typical.add(self.densities, h, y, task.classes, self.rng(TYPICAL, task.index))
         if self.readout.size and self.densities.scaling is not None:
             self.readout.add(h, y, task.classes, self.densities.scaling, w)
+        left_out = self.densities.leave_out(known, h, y, task.classes, self.rng(TYPICAL, task.index))
+        self.typical.add(left_out, task.classes, self.densities.typical_width())
+        if len(self.calibration) == task.index:  # else the model was made by a version that did not keep it
+            self._calibrate(task, x, h, left_out)
+
+    def _calibrate(self, task: Task, x: Tensor, h: Tensor, left_out: LeftOut) -> None:
+        """Find out how sure the scores may be, given samples that statistics were computed without."""
+        held = self._hold_out(task) if float(self._weights[task.index]) else None
+        used = torch.ones(len(left_out.y), dtype=torch.bool)
+        if held is not None:  # samples that the network did not learn from, whose weight was chosen on them
+            used = held[class_statistics.described_rows(task.train, task.classes)][left_out.rows]
+        rows, join = left_out.rows[used], self._combine_with(self.densities)
+        network = map_batches(self.pack, x[rows], self.device) if len(rows) else None
+        self.calibration.add(join.forward(join.params, h[rows], left_out.density[used], network), left_out.y[used])
 
     def _add_classes(
         self, densities: Densities, task: Task, h: Tensor, y: Tensor, weight: Tensor | None = None
@@ -197,10 +215,15 @@ class SpaceNetDensity(AdaptiveMethod):
         w = None if w is None else w[rows].cpu()
         h = map_batches(self.represent, x, self.device)
         self._weigh_network(x, h, y)
+        fit, join = scores(self.densities.compute_params(), h), self._combine_with(self.densities)
+        if len(self.calibration):
+            found = join.forward(join.params, h, fit, map_batches(self.pack, x, self.device))
+            for task, own in split_by_task(y, self.classes):
+                self.calibration.update(task, found[own], y[own])
         if len(self.typical) and self.densities.counts is not None:
-            found, counts = self.densities.evaluate(h), self.densities.counts
-            wide = math.sqrt(h.shape[1] / 2)
-            self.typical.table = update_typicality(self.typical.table, found, y, self.classes, counts, wide)
+            likeness = self.densities.likeness(self.densities.likeness_params(), h, fit)
+            counts, wide = self.densities.counts, self.densities.typical_width()
+            self.typical.table = update_typicality(self.typical.table, likeness, y, counts, wide)
         self.densities.update(h, y, len(self.classes[0]), w)
         if self.readout.size and self.densities.scaling is not None:
             self.readout.update(h, y, self.densities.scaling, w)
@@ -252,62 +275,95 @@ class SpaceNetDensity(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions))
 
     def _predict_with(self, densities: Densities) -> Pack:
-        network, sharpness, densest = self.pack, self.sharpness, self.is_table
-        tasks = self.classes[: self.tasks_learned]
-        chosen = self.settings.network_weight is None and len(self.weights)
-        weights = self.weights if chosen else torch.full((len(tasks),), self._fixed_weight)
-        uses_network, differ = bool(weights.any()), len(weights.unique()) > 1
-        weight = 1.0 if differ else float(weights[0])
-        params = in_section("network", network.params) if uses_network else {}
-        if differ:
-            params[WEIGHT] = weights.repeat_interleave(torch.tensor([*map(len, tasks)])).to(self.device)
-        params |= in_section("view", self._first_params)
-        classes = in_section("density", densities.compute_params())
-        if reads_out := self.readout.size > 0 and densities.scaling is not None:
-            classes |= in_section("readout", self.readout.compute_params(densities.scaling))
-        params |= {name: tensor.to(self.device) for name, tensor in classes.items()}
+        describe, classify = self._describe_with(densities), self._classify_with(densities)
 
         def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if self.first_units else {}, x)
-            fit = scores(section(params, "density"), h)
-            if reads_out:
-                fit = fit + readout_scores(section(params, "readout"), h) / sharpness
-            logits = network.forward(section(params, "network"), x) if uses_network else None
-            if logits is not None and differ:
-                logits = logits * params[WEIGHT]
-            return combine(fit, logits, tasks, sharpness, weight, densest=densest)
+            found: Tensor = classify.forward(params, x, *describe.forward(params, x))
+            return found
 
-        return Pack(forward, params)
-
-    def typicality(self, x: Tensor) -> Tensor:
-        if self.settings.pooled_covariance:
-            reason = "with a pooled covariance, the densities of old classes change with later tasks"
-            raise SettingsError(f"{reason}; set pooled_covariance to False", setting="unknown")
-        if not len(self.typical):
-            reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
-            remedy = "learn its tasks again with this version"
-            raise SettingsError(f"{reason}; {remedy}", setting="unknown")
-        return map_batches(self.detector, x, self.device)
+        return Pack(forward, {**describe.params, **classify.params})
 
     @cached_property
     def detector(self) -> Pack:
-        """A function that computes `typicality`. Its parameters have the names that they have in `predictor`."""
-        shrinkage, uses_features = self.densities.shrinkage, bool(self.first_units)
-        densities = self.densities.compute_params() | self.densities.scaling_params()
-        params = in_section("view", self._first_params) | in_section("density", densities)
-        params |= in_section(TYPICAL, self.typical.compute_params(self.classes[: self.tasks_learned]))
+        describe, rate = self._describe_with(self.densities), self._rater
 
         def forward(params: Params, x: Tensor) -> Tensor:
-            h = self._represent(section(params, "view") if uses_features else {}, x)
-            found = rate_typicality(section(params, TYPICAL), log_densities(section(params, "density"), h, shrinkage))
-            if self._representation(tuple(x.shape[1:])) != "edges":
-                return found
-            return torch.where((h != 0).any(1), found, 0.0)  # the same everywhere: near the center of what edges are
+            found: Tensor = rate.forward(params, *describe.forward(params, x))
+            return found
 
-        return Pack(forward, {name: tensor.to(self.device) for name, tensor in params.items()})
+        return Pack(forward, {**describe.params, **rate.params})
+
+    @cached_property
+    def open_set_predictor(self) -> Pack:
+        describe, classify, rate = self._describe_with(self.densities), self._classify_with(self.densities), self._rater
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            described = describe.forward(params, x)
+            return classify.forward(params, x, *described), rate.forward(params, *described)
+
+        return Pack(forward, {**describe.params, **classify.params, **rate.params})
+
+    def _describe_with(self, densities: Densities) -> Pack:
+        """(params, x) → the representation (n, d), and densities of all classes as `scores` computes them."""
+        params = in_section("view", self._first_params) | in_section("density", densities.compute_params())
+        reads_first = bool(self.first_units)
+
+        def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
+            h = self._represent(section(params, "view") if reads_first else {}, x)
+            return h, scores(section(params, "density"), h)
+
+        return Pack(forward, self._on_device(params))
+
+    def _classify_with(self, densities: Densities) -> Pack:
+        """(params, x, and what these densities describe of it) → the scores of all classes."""
+        network, join, factor = self.pack, self._combine_with(densities), self.calibration.factor
+        uses_network = bool(self._weights.any())
+        params = in_section("network", network.params) if uses_network else {}
+
+        def forward(params: Params, x: Tensor, h: Tensor, fit: Tensor) -> Tensor:
+            logits = network.forward(section(params, "network"), x) if uses_network else None
+            found: Tensor = join.forward(params, h, fit, logits)
+            return found * factor
+
+        return Pack(forward, self._on_device({**params, **join.params}))
+
+    def _combine_with(self, densities: Densities) -> Pack:
+        """(params, what densities describe of samples, the network's scores or None) → scores, not yet calibrated."""
+        reads_out = self.readout.size > 0 and densities.scaling is not None
+        readout = self.readout.compute_params(densities.scaling) if reads_out and densities.scaling else {}
+        tasks = self.classes[: self.tasks_learned]
+        return combine_with(tasks, self._weights, self.sharpness, readout, densest=self.is_table)
+
+    @property
+    def _weights(self) -> Tensor:
+        """The network's weight in each task."""
+        chosen = self.settings.network_weight is None and len(self.weights)
+        return self.weights if chosen else torch.full((self.tasks_learned,), self._fixed_weight)
+
+    @property
+    def _rater(self) -> Pack:
+        """(params, and what densities describe of samples) → how typical these are."""
+        return self._rate_with(rate_typicality, self.densities.typical_share)
+
+    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float) -> Pack:
+        if not len(self.typical):
+            reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
+            reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
+            raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
+        typical, kept = self.typical.compute_params(share), self.densities.likeness_params()
+        found = rate_with(rate, self.densities.likeness, typical, kept, edges=self.readout.grid is not None)
+        return Pack(found.forward, self._on_device(found.params))
+
+    def class_typicality(self, x: Tensor) -> Tensor:
+        describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes, 0.0)
+        return map_batches(lambda x: rate.forward(rate.params, *describe.forward(describe.params, x)), x, self.device)
+
+    def _on_device(self, params: Params) -> dict[str, Tensor]:
+        return {name: tensor.to(self.device) for name, tensor in params.items()}
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        others = (self.first_units, self.readout.tensors(), self.typical.tensors())
+        kinds = (self.readout, self.typical, self.calibration)
+        others = [self.first_units, *(each.tensors() for each in kinds)]
         extra = sum(tensor.nbytes for each in others for tensor in each.values())
         return self.densities.class_memory(self._representation(input_shape), extra)
 
@@ -340,7 +396,14 @@ class SpaceNetDensity(AdaptiveMethod):
             extra = {name: tensor for name, tensor in extra.items() if name != EVIDENCE}
         if typical := section(extra, TYPICAL):
             Typicality.check(typical, sum(map(len, self.classes)))
-        optional = {TYPICAL: bool(typical), "view": self.uses_features, "readout": self.readout.size > 0}
+        if calibration := section(extra, CALIBRATION):
+            Calibration.check(calibration, len(self.classes))
+        optional = {
+            TYPICAL: bool(typical),
+            CALIBRATION: bool(calibration),
+            "view": self.uses_features,
+            "readout": self.readout.size > 0,
+        }
         check_sections(extra, "density", *(name for name, used in optional.items() if used))
         first_params: Params = {}
         if self.uses_features:

@@ -202,6 +202,13 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         model, x = self._prepare(X)
         return model.typicality(x)
 
+    def predict_set(self, X: Any, coverage: float = 0.9) -> Array:  # noqa: N803
+        """Which classes each sample may be of, (n, classes), as booleans with columns as in `classes_`: conformal sets,
+        as MAPIE's ``y_ps``. About the fraction `coverage` of the samples of each class have it in their set, also after
+        later tasks. A set is empty where a sample is like no class."""
+        model, x = self._prepare(X)
+        return model.predict_set(x, coverage)
+
     def _prepare(self, X: Any) -> tuple[Model, Array]:  # noqa: N803
         """The model, and samples as it takes them. Raises an error if the classifier is not fitted."""
         check_is_fitted(self, "model_")

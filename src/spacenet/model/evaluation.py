@@ -32,6 +32,7 @@ from spacenet.model.scores import (
     percentage,
 )
 from spacenet.model.unknown import Detection, check_rate
+from spacenet.model.watching import Watch, WatchSummary
 from spacenet.utils.text import plural, printable
 
 MAX_NAMED = 10
@@ -70,6 +71,8 @@ class Evaluation:
     mistakes: Mistakes
     detection: Detection | None = None
     """How well samples of unknown classes are found, where that was asked for."""
+    watch: WatchSummary | None = None
+    """How typical the samples predicted as each class are, where that was asked for; also of unknown classes."""
 
     @property
     def labels(self) -> list[list[str]]:
@@ -82,7 +85,9 @@ class Evaluation:
     def to_plain(self) -> dict[str, Any]:
         """Everything but the inputs of the mistakes, as JSON has it."""
         calibration = self.calibration
-        detection = {"detection": asdict(self.detection)} if self.detection else {}
+        detection: dict[str, Any] = {"detection": asdict(self.detection)} if self.detection else {}
+        if self.watch:
+            detection["watch"] = self.watch.to_plain()
         return {
             "accuracy": self.accuracy,
             "samples": self.samples,
@@ -129,6 +134,7 @@ class _Tally:
         self.typicality: list[Array] = []
         """Of all samples, where it is asked for."""
         self.known: list[Array] = []
+        self.watch = None if rate is None else Watch(self.classes, rate, window=None)
         count = len(self.classes)
         self.confusion = np.zeros((count, count), np.int64)
         self.own = [self._places(distinct(task)) for task in model.tasks]
@@ -146,10 +152,9 @@ class _Tally:
         for label, place, number in zip(labels.tolist(), places.tolist(), counts, strict=True):
             if place < 0:
                 self.unknown[printable(label)] += number
-        if self.rate is not None:
-            self.typicality.append(self.model.typicality(x))
-            self.known.append(truth >= 0)
         known = np.flatnonzero(truth >= 0)
+        if self.watch is not None:
+            self._watch(x, truth)
         if not len(known):
             return
         x, truth = x[known], truth[known]
@@ -174,6 +179,18 @@ class _Tally:
         )
         new = Mistakes(found, displayable(x[rows], self.model.fitted_normalization.scale)) if found else Mistakes()
         self.mistakes = Mistakes.merge([self.mistakes, new])
+
+    def _watch(self, x: Array, truth: Counts) -> None:
+        """Note how typical the samples of a chunk are, and of what."""
+        assert self.watch is not None
+        typicality = self.model.typicality(x)
+        self.typicality.append(typicality)
+        self.known.append(truth >= 0)
+        some = typicality > 0  # of others the scores may be too large to compute
+        labels: list[Label | None] = [None] * len(x)
+        for row, label in zip(np.flatnonzero(some), self.model.predict(x[some]) if some.any() else (), strict=True):
+            labels[row] = label
+        self.watch.update(labels, typicality)
 
     def _places(self, labels: Sequence[Label]) -> Counts:
         """For each label the number of its class, -1 if the model does not know it.
@@ -213,6 +230,7 @@ class _Tally:
             confusion=self.confusion,
             mistakes=self.mistakes,
             detection=self._detection(),
+            watch=None if self.watch is None else self.watch.summary(),
         )
 
     def _detection(self) -> Detection | None:

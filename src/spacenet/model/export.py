@@ -1,81 +1,53 @@
 """A model in a file that is used without spacenet, as ONNX or for torch alone: its packed network, and its encoder.
 
 Raw samples go in, as 32-bit numbers, or prepared images as bytes where there is an encoder; probabilities come out, a
-column for each of the model's classes. What was written is loaded and compared with the model before the file gets its
-name.
+column for each of the model's classes, and if wanted how typical each sample is and whether it is unknown. What was
+written is loaded and compared with the model before the file gets its name.
 """
 
 import io
 import json
 import logging
-import math
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
-from spacenet.data.preprocessing import Array, Normalization, signed_root
+from spacenet.data.preprocessing import Array
 from spacenet.encoders.exported import OnnxNetwork
-from spacenet.errors import SpacenetError
+from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.model.exported_part import ROUNDING, HeadPart, PixelPart, choose_part
 from spacenet.model.labels import Label
 from spacenet.model.model import Model
 from spacenet.model.onnx_graphs import opset_of, put_before, read_graph
-from spacenet.registry import unknown
-from spacenet.space.pack import Pack, packed_units
+from spacenet.model.onnx_weights import quantize_weights
+from spacenet.model.packed_network import PackedNetwork
+from spacenet.model.unknown import check_rate
+from spacenet.registry import unknown as unknown_name
+from spacenet.space.pack import packed_units
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import atomic_write
 
 MAX_DIFFERENCE = 1e-4
 """How much a probability of the file may differ from the model's where scores are small."""
 OPSET = 18
-INPUT, OUTPUT, METADATA = "input", "probabilities", "spacenet.json"
+BATCH = 64
+"""Samples that are predicted at a time to measure what quantization costs."""
+INPUT, OUTPUTS, METADATA = "input", ("probabilities", "typicality", "unknown"), "spacenet.json"
+"""The last two outputs are there only if they are wanted."""
 Metadata = dict[str, str]
-"""What the file holds besides the network: classes, input_shape, tasks, spacenet, and with an encoder encoder and
-images; each as a JSON text."""
-Loaded = tuple[Callable[[Array], Array], Metadata]
-"""The function that a file computes, and its metadata."""
-
-
-class PackedNetwork(nn.Module):
-    """Raw samples (batch, *input_shape) to probabilities (batch, classes); unused units are not in it.
-
-    What a method computes beside the network, such as densities of classes, is part of it.
-    """
-
-    mean: Tensor
-    std: Tensor
-    together: Tensor | None  # adds up the outputs of each class; None where each class has one
-
-    def __init__(self, predictor: Pack, normalization: Normalization, columns: Tensor) -> None:
-        """`columns` says for each output of the predictor which class it stands for."""
-        super().__init__()
-        self.function, self.scale, self.clip = predictor.forward, normalization.scale, normalization.clip
-        self.root = normalization.root
-        self.register_buffer("mean", normalization.mean.clone())
-        self.register_buffer("std", normalization.std.clone())
-        self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
-        for name, value in predictor.params.items():
-            self.register_buffer(self.names[name], value.to_dense() if value.layout == torch.sparse_csr else value)
-        ones = nn.functional.one_hot(columns).float()
-        self.register_buffer("together", None if ones.shape[0] == ones.shape[1] else ones)
-
-    def forward(self, x: Tensor) -> Tensor:
-        values = {name: getattr(self, held) for name, held in self.names.items()}
-        scaled = signed_root(x * self.scale) if self.root else x * self.scale
-        inputs = (scaled - self.mean) / self.std
-        if math.isfinite(self.clip):
-            inputs = inputs.clamp(-self.clip, self.clip)
-        each = self.function(values, inputs).softmax(1).float()
-        return each if self.together is None else each @ self.together
+"""What the file holds besides the network: classes, input_shape, tasks, spacenet, with an encoder encoder and images,
+and unknown, the false-alarm rate, where unknown samples are looked for; each as a JSON text."""
+Loaded = tuple[Callable[[Array], dict[str, Array]], Metadata]
+"""The function that a file computes, which returns the outputs by name, and its metadata."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +60,18 @@ class PackedLayer:
 
 
 @dataclass(frozen=True)
+class Quantized:
+    """What quantization saves and costs."""
+
+    bytes_before: int
+    max_difference: float  # of a probability from the model's, over all inputs of the check
+    samples: int = 0  # on which the rest was measured: those with labels that the model knows
+    accuracy_before: float | None = None  # in percent
+    accuracy: float | None = None
+    different_labels: int | None = None
+
+
+@dataclass(frozen=True)
 class Exported:
     """What was written."""
 
@@ -97,6 +81,9 @@ class Exported:
     max_difference: float  # of a probability from the model's, over all inputs of the check
     layers: tuple[PackedLayer, ...]
     classes: tuple[Label, ...]
+    unknown: float | None = None  # the false-alarm rate, where unknown samples are looked for
+    typicality_difference: float | None = None  # the same of a typicality
+    quantized: Quantized | None = None
 
 
 @dataclass
@@ -108,6 +95,8 @@ class Format:
     """Those that it needs besides torch."""
     content: Callable[[HeadPart, Metadata], bytes]
     load: Callable[[Path], Loaded]
+    quantize: Callable[[bytes], bytes] | None = None
+    """The same content with weights in 8 bits."""
 
 
 def _program(part: HeadPart, example: Tensor) -> ExportedProgram:
@@ -127,7 +116,13 @@ def _load_torch(path: Path) -> Loaded:
     metadata = {METADATA: ""}
     with path.open("rb") as file:
         module = torch.export.load(file, extra_files=metadata).module()
-    return lambda x: np.asarray(module(torch.from_numpy(x)).numpy()), json.loads(metadata[METADATA])
+
+    def answer(x: Array) -> dict[str, Array]:
+        found = module(torch.from_numpy(x))
+        outputs = found if isinstance(found, tuple) else (found,)
+        return {name: np.asarray(each.numpy()) for name, each in zip(OUTPUTS, outputs, strict=False)}
+
+    return answer, json.loads(metadata[METADATA])
 
 
 def _onnx_content(part: HeadPart, metadata: Metadata) -> bytes:
@@ -148,10 +143,11 @@ def _onnx_model(part: HeadPart) -> Any:
     merges = isinstance(encoder, OnnxNetwork)
     before = read_graph(encoder.content, OPSET) if isinstance(encoder, OnnxNetwork) else None
     opset = max(OPSET, opset_of(before)) if merges else OPSET
-    example = HeadPart.example(HeadPart(part.model, part.network)) if merges else part.example()
+    example = HeadPart.example(HeadPart(part.model, part.network, part.unknown)) if merges else part.example()
     options: dict[str, Any] = {"dynamo": True, "opset_version": opset, "verbose": False}
     program = _program(part, example)
-    written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], **options)
+    outputs = list(OUTPUTS if part.unknown is not None else OUTPUTS[:1])
+    written: Any = torch.onnx.export(program, input_names=[INPUT], output_names=outputs, **options)
     head = written.model_proto  # a new one with each access
     return put_before(before, part.images, head) if isinstance(part, PixelPart) and merges else head
 
@@ -161,16 +157,29 @@ def _load_onnx(path: Path) -> Loaded:
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = torch.get_num_threads(), 3
     session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda x: session.run([OUTPUT], {INPUT: x})[0], dict(session.get_modelmeta().custom_metadata_map)
+    names = [each.name for each in session.get_outputs()]
+
+    def answer(x: Array) -> dict[str, Array]:
+        return dict(zip(names, session.run(names, {INPUT: x}), strict=True))
+
+    return answer, dict(session.get_modelmeta().custom_metadata_map)
 
 
 FORMATS = {
-    "onnx": Format(".onnx", ("onnx", "onnxscript", "onnxruntime"), _onnx_content, _load_onnx),
+    "onnx": Format(".onnx", ("onnx", "onnxscript", "onnxruntime"), _onnx_content, _load_onnx, quantize_weights),
     "torch": Format(".pt2", (), _torch_content, _load_torch),
 }
 
 
-def export_model(model: Model, path: Path, to: str, without_encoder: bool = False) -> Exported:
+def export_model(
+    model: Model,
+    path: Path,
+    to: str,
+    without_encoder: bool = False,
+    unknown: float | None = None,
+    quantize: Literal["int8"] | None = None,
+    data: tuple[Array, Array] | None = None,
+) -> Exported:
     """Write a model; if the file does not compute what the model computes, nothing is left behind.
 
     Parameters
@@ -182,19 +191,29 @@ def export_model(model: Model, path: Path, to: str, without_encoder: bool = Fals
         "onnx" or "torch".
     without_encoder : bool
         Write only the part that takes features, of a model with an encoder.
+    unknown : float, optional
+        Look for samples that are like no class, at a threshold where this fraction of samples of known classes is
+        called unknown too. The file then has two more outputs, typicality and unknown.
+    quantize : {"int8"}, optional
+        Write the weights of an ONNX file in 8 bits. The check takes place before that.
+    data : tuple of arrays, optional
+        Samples as the file takes them, and their labels, to measure what quantization costs.
 
     Returns
     -------
     Exported
     """
     if to not in FORMATS:
-        raise unknown("format", to, list(FORMATS), setting="to")
+        raise unknown_name("format", to, list(FORMATS), setting="to")
     form = FORMATS[to]
+    if quantize is not None and form.quantize is None:
+        raise SettingsError(f"is for ONNX files, not for {to}", setting="quantize")
     for library in form.libraries:
         require_extra(f"to {to}", "export", library)
-    normalization = model.fitted_normalization
-    head = PackedNetwork(model.method.predictor, normalization, model.columns()).eval()
-    part = choose_part(model, head, to, without_encoder)
+    normalization, rate = model.fitted_normalization, check_rate(unknown)
+    predictor = model.method.predictor if rate is None else model.method.open_set_predictor
+    head = PackedNetwork(predictor, normalization, model.columns(), rate).eval()
+    part = choose_part(model, head, to, without_encoder, rate)
     facts = {"classes": model.classes, "tasks": len(model.tasks), "spacenet": __version__, **part.facts}
     metadata = {name: json.dumps(value) for name, value in facts.items()}
     try:
@@ -203,7 +222,9 @@ def export_model(model: Model, path: Path, to: str, without_encoder: bool = Fals
             logging.disable(logging.WARNING)  # exporters say much
             content = form.content(part, metadata)
             beside.write_bytes(content)
-            difference = _check(part, form, beside, metadata)
+            differences, quantized = _check(part, form, beside, metadata), None
+            if quantize is not None:
+                quantized, content = _quantize(part, form, beside, content, data), beside.read_bytes()
     except SpacenetError:
         raise
     except Exception as error:  # exporters and runtimes raise errors of many kinds
@@ -213,26 +234,85 @@ def export_model(model: Model, path: Path, to: str, without_encoder: bool = Fals
     ledger, units = model.method.ledger, packed_units(model.method.ledger)
     names = [layer.name for layer in ledger.blueprint.hidden]
     layers = tuple(PackedLayer(name, len(units[name]), ledger.size(name)) for name in names)
-    return Exported(path, to, len(content), difference, layers, tuple(model.classes))
+    typicality = differences[1] if rate is not None else None
+    return Exported(path, to, len(content), differences[0], layers, tuple(model.classes), rate, typicality, quantized)
 
 
-def _check(part: HeadPart, form: Format, path: Path, metadata: Metadata) -> float:
-    """The largest difference between the file's probabilities and the model's."""
-    predict, read = form.load(path)
+def _quantize(part: HeadPart, form: Format, path: Path, content: bytes, data: tuple[Array, Array] | None) -> Quantized:
+    """Replace the file by a quantized one."""
+    assert form.quantize is not None
+    before, _ = form.load(path)
+    path.write_bytes(form.quantize(content))
+    after, _ = form.load(path)
+    model = part.model
+    worst = max(
+        float(np.abs(after(x)["probabilities"] - model.predict_proba(part.features(x))).max()) for x in part.batches()
+    )
+    if not worst <= 1:  # also where it is NaN
+        raise SpacenetError("the quantized file does not compute probabilities; nothing was exported")
+    if data is None:
+        return Quantized(len(content), worst)
+    x, right = _known_samples(part, *data)
+    labels = [_answer(each, x) for each in (before, after)]
+    accuracy_before, accuracy = (100 * float((each == right).mean()) for each in labels)
+    different = int((labels[0] != labels[1]).sum())
+    return Quantized(len(content), worst, len(x), accuracy_before, accuracy, different)
+
+
+def _known_samples(part: HeadPart, x: Array, y: Array) -> tuple[Array, Array]:
+    """The samples whose labels the model knows, as the file takes them, and the numbers of their classes."""
+    place = {(type(label), label): number for number, label in enumerate(part.model.classes)}
+    numbers = np.array([place.get((type(label), label), -1) for label in y.tolist()], dtype=int)
+    if not (numbers >= 0).any():
+        raise DataError("the data has no sample with a label that the model knows")
+    return part.raw(x[numbers >= 0]), numbers[numbers >= 0]
+
+
+def _answer(answer: Callable[[Array], dict[str, Array]], x: Array) -> Array:
+    parts = (answer(x[first : first + BATCH]) for first in range(0, len(x), BATCH))
+    return np.concatenate([each["probabilities"].argmax(1) for each in parts])
+
+
+def _check(part: HeadPart, form: Format, path: Path, metadata: Metadata) -> list[float]:
+    """The largest differences between the file's probabilities and the model's, and of typicalities if it has them."""
+    answer, read = form.load(path)
     if read != metadata:
         raise SpacenetError("the labels are missing in the written file; nothing was exported")
-    worst = 0.0
-    for x in part.batches():
-        features = part.features(x)
-        found, expected = predict(x), part.model.predict_proba(features)
-        if found.shape != expected.shape:
-            raise SpacenetError(f"the written file returns the shape {found.shape} instead of {expected.shape}")
-        difference = float(np.abs(found - expected).max())
-        allowed = max(MAX_DIFFERENCE, ROUNDING * float(part.model.scores(features).abs().max()))
-        if difference > allowed:
-            allowed = max(allowed, part.rounding_effect(features, expected))
-        if not difference <= allowed:  # also where it is NaN
-            what = f"probabilities differ by up to {difference:.2g} (at most {allowed:.2g} is rounding)"
-            raise SpacenetError(f"the written file computes something else: {what}; nothing was exported")
-        worst = max(worst, difference)
+    found = [(part.features(x), answer(x)) for x in part.batches()]
+    worst = [max(_check_probabilities(part, features, outputs) for features, outputs in found)]
+    if part.unknown is not None:
+        found += [(part.features(x), answer(x)) for x in part.strange_batches()]
+        worst.append(max(_check_typicality(part, features, outputs) for features, outputs in found))
     return worst
+
+
+def _check_probabilities(part: HeadPart, features: Array, outputs: dict[str, Array]) -> float:
+    model = part.model
+    found, expected = outputs["probabilities"], model.predict_proba(features)
+    if found.shape != expected.shape:
+        raise SpacenetError(f"the written file returns the shape {found.shape} instead of {expected.shape}")
+    difference = float(np.abs(found - expected).max())
+    allowed = max(MAX_DIFFERENCE, ROUNDING * float(model.scores(features).abs().max()))
+    if difference > allowed:
+        allowed = max(allowed, part.rounding_effect(features, model.predict_proba))
+    _compare("probabilities", difference, allowed)
+    return difference
+
+
+def _check_typicality(part: HeadPart, features: Array, outputs: dict[str, Array]) -> float:
+    model = part.model
+    found, expected = outputs["typicality"], model.typicality(features)
+    difference, allowed = float(np.abs(found - expected).max()), MAX_DIFFERENCE
+    if difference > allowed:
+        allowed = max(allowed, part.rounding_effect(features, model.typicality))
+    _compare("typicalities", difference, allowed)
+    clear = np.abs(expected - part.unknown) > 2 * allowed
+    if (outputs["unknown"] != (expected < part.unknown))[clear].any():
+        raise SpacenetError("the written file decides otherwise what is unknown; nothing was exported")
+    return difference
+
+
+def _compare(what: str, difference: float, allowed: float) -> None:
+    if not difference <= allowed:  # also where it is NaN
+        what = f"{what} differ by up to {difference:.2g} (at most {allowed:.2g} is rounding)"
+        raise SpacenetError(f"the written file computes something else: {what}; nothing was exported")

@@ -3,14 +3,16 @@
 Each knows the samples that a written file is tried with, what the model answers to them, and what rounding may change.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import OnnxNetwork, short_name
@@ -29,6 +31,9 @@ CHECKED_BATCHES = (1, 37)
 CHECKED_IMAGES = (1, 8)
 """Fewer images: encoding one takes as long as thousands of other predictions."""
 CHECKED_RANGE = 3.0  # inputs of the check lie within this many standard deviations of the first task's mean
+STRANGE_RANGES = (0.01, 0.3, 1.0)
+TOO_LARGE = (1e6, -1e15, 3e38, math.inf)
+"""Ranges and values with which typicality is checked too."""
 BLOCKS = (1, 2, 5, 16, 64)
 """Random images consist of so many times so many blocks; noise alone looks the same to an encoder everywhere."""
 
@@ -39,7 +44,9 @@ class HeadPart:
 
     model: Model
     network: nn.Module
-    """Samples to probabilities."""
+    """Samples to probabilities, and what else the file returns."""
+    unknown: float | None
+    """The false-alarm rate, where unknown samples are looked for."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -47,24 +54,38 @@ class HeadPart:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the file's metadata say of the inputs."""
-        return {"input_shape": self.shape}
+        """What the file's metadata say of the inputs, and of unknown ones."""
+        return {"input_shape": self.shape, **({} if self.unknown is None else {"unknown": self.unknown})}
 
     def example(self) -> Tensor:
         return torch.zeros(2, *self.shape)  # with one, torch would assume that there is always one
 
     def batches(self) -> Iterator[Array]:
         """Raw samples as in the training data, at each batch size of the check, and zeros."""
-        normalization, rng = self.model.fitted_normalization, np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         for count in CHECKED_BATCHES:
-            each = rng.uniform(-CHECKED_RANGE, CHECKED_RANGE, (count, *self.shape))
-            raw = normalization.invert(torch.from_numpy(each))
-            yield raw.astype(np.float32)
-            yield np.zeros_like(raw, dtype=np.float32)
+            raw = self._draw(rng, count, CHECKED_RANGE)
+            yield raw
+            yield np.zeros_like(raw)
+
+    def strange_batches(self) -> Iterator[Array]:
+        """Raw samples from very near the mean, which may be typical, to those with values that are too large."""
+        rng = np.random.default_rng(0)
+        yield from (self._draw(rng, max(CHECKED_BATCHES), most) for most in STRANGE_RANGES)
+        yield np.stack([np.full(self.shape, value, np.float32) for value in TOO_LARGE])
+
+    def _draw(self, rng: np.random.Generator, count: int, most: float) -> Array:
+        """Random raw samples within so many standard deviations of the mean."""
+        each = rng.uniform(-most, most, (count, *self.shape))
+        return self.model.fitted_normalization.invert(torch.from_numpy(each)).astype(np.float32)
 
     def features(self, x: Array) -> Array:
         """What the model answers for, of one batch."""
         return x
+
+    def raw(self, x: Array) -> Array:
+        """Samples that were read for `find_target` as the file takes them."""
+        return self.model.check_inputs(x).astype(np.float32)
 
     def rounding(self, features: Array) -> Array:
         """About what rounding changes of them.
@@ -74,11 +95,11 @@ class HeadPart:
         """
         return ROUNDING * np.broadcast_to(self.model.fitted_normalization.std.numpy(), features.shape)
 
-    def rounding_effect(self, features: Array, expected: Array) -> float:
-        """How far the model's own probabilities move when its inputs do, by about what rounding changes."""
-        rng, step = np.random.default_rng(0), self.rounding(features)
+    def rounding_effect(self, features: Array, answer: Callable[[Array], Array]) -> float:
+        """How far the model's own answers move when its inputs do, by about what rounding changes."""
+        rng, step, expected = np.random.default_rng(0), self.rounding(features), answer(features)
         shifted = ((features + step * rng.choice((-1.0, 1.0), features.shape)) for _ in range(SHIFTS))
-        return max(float(np.abs(self.model.predict_proba(x.astype(np.float32)) - expected).max()) for x in shifted)
+        return max(float(np.abs(answer(x.astype(np.float32)) - expected).max()) for x in shifted)
 
 
 @dataclass
@@ -108,8 +129,14 @@ class PixelPart(HeadPart):
             yield np.stack([random_image(rng, size, BLOCKS[row % len(BLOCKS)]) for row in range(count)])
         yield np.zeros((1, *self.shape), np.uint8)
 
+    def strange_batches(self) -> Iterator[Array]:
+        yield from ()  # bytes are never too large, and random images are strange enough
+
     def features(self, x: Array) -> Array:
         return self.encoder.encode(x)
+
+    def raw(self, x: Array) -> Array:
+        return x.reshape(-1, *self.shape).astype(np.uint8)
 
     def rounding(self, features: Array) -> Array:
         of_encoder = ENCODER_ROUNDING * np.abs(features) + NEAR_ZERO * np.abs(features).max()
@@ -123,18 +150,17 @@ class PixelNetwork(nn.Module):
         super().__init__()
         self.images, self.encoder, self.head = images, encoder, head
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        found: Tensor = self.head(self.encoder(self.images.normalize(pixels)))
-        return found
+    def forward(self, pixels: Tensor) -> Any:
+        return self.head(self.encoder(self.images.normalize(pixels)))
 
 
-def choose_part(model: Model, head: nn.Module, to: str, without_encoder: bool) -> HeadPart:
+def choose_part(model: Model, head: nn.Module, to: str, without_encoder: bool, rate: float | None = None) -> HeadPart:
     """The part of a model that is exported: all of it, unless the encoder is left out."""
     encoder = None if without_encoder else model.encoder
     if without_encoder and not model.config.preprocessing.encoder:
         raise SettingsError("the model has no encoder", setting="without_encoder")
     if encoder is None:
-        return HeadPart(model, head)
+        return HeadPart(model, head, rate)
     network, problem = encoder.network, ""
     if encoder.images is None:
         problem = "takes no images, so the shape of its inputs is not known"
@@ -151,7 +177,28 @@ def choose_part(model: Model, head: nn.Module, to: str, without_encoder: bool) -
     if isinstance(network, nn.Module):
         encoder.encode(np.zeros((1, *encoder.shape), np.uint8))  # it may have been on a GPU
         head = PixelNetwork(encoder.images, network.requires_grad_(False), head)
-    return PixelPart(model, head, encoder, encoder.images)
+    return PixelPart(model, head, rate, encoder, encoder.images)
+
+
+def find_target(model: Model, without_encoder: bool) -> Target:
+    """What labeled data must be read as, for `export_model`: prepared images where the file takes them."""
+    target = model.target(resize=True)
+    encoder = target.encoder
+    if encoder is None or encoder.images is None or without_encoder:
+        return target
+    pixels = math.prod(encoder.shape)
+    as_bytes = replace(
+        encoder, checksum="", features=pixels, network=lambda x: x.flatten(1), takes=Pixels(**vars(encoder.images))
+    )
+    return replace(target, shape=(pixels,), encoder=as_bytes)
+
+
+@dataclass(frozen=True)
+class Pixels(ImageInput):
+    """Prepared images as they are."""
+
+    def normalize(self, pixels: Tensor) -> Tensor:
+        return pixels
 
 
 def random_image(rng: np.random.Generator, size: int, blocks: int) -> Array:

@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from spacenet import __version__
 from spacenet.config.settings import to_plain
 from spacenet.data.preprocessing import Normalization
+from spacenet.encoders.licenses import find_license
+from spacenet.errors import SettingsError
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.model.labels import Label
 from spacenet.model.model import Model
@@ -66,6 +70,8 @@ class Inspection:
     input_shape: tuple[int, ...]
     encoder: str | None
     """Its name and version, the beginning of its weights' SHA-256, and whether they are in the file."""
+    encoder_license: str | None
+    """As the packages that it comes from say."""
     normalization: str
     training: dict[str, Any]
     method_settings: dict[str, Any]
@@ -83,7 +89,14 @@ class Inspection:
     class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
     sizes: FileSizes
+    tells_unknown: bool
+    """Whether it can say that a sample is like no class."""
+    keeps_samples: bool
+    """Whether the method keeps samples of earlier tasks in training."""
+    versions: dict[str, str]
+    """Of spacenet and the libraries that it computes with, here."""
     measured: dict[str, float]  # accuracy and the like, in percent
+    task_accuracies: list[float]  # of each task, if that was measured after the last one
     measured_on: str
     measured_after: int | None  # tasks that were learned when it was measured
 
@@ -101,6 +114,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
         input_shape=model.input_shape,
         encoder=_describe_encoder(model),
+        encoder_license=find_license(encoder) if (encoder := config.preprocessing.encoder) else None,
         normalization=_describe(model.fitted_normalization),
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
@@ -119,8 +133,27 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         tasks_left=None if model.method.needs_old_data else model.space_left(),
         class_memory=model.method.class_memory(model.input_shape),
         sizes=_sizes(model, file_bytes, len(owners)),
+        tells_unknown=_tells_unknown(model),
+        keeps_samples=model.method.strategy == "Rehearsal",
+        versions={"spacenet": __version__, **{name: version(name) for name in ("torch", "numpy")}},
+        task_accuracies=_task_accuracies(model),
         **_measured(model.metrics),
     )
+
+
+def _tells_unknown(model: Model) -> bool:
+    try:
+        return bool(model.method.detector)
+    except SettingsError:
+        return False
+
+
+def _task_accuracies(model: Model) -> list[float]:
+    """The last row of the accuracy matrix. Files are not trusted."""
+    matrix, tasks = model.metrics.get("matrix"), len(model.tasks)
+    row = matrix[-1] if isinstance(matrix, list) and len(matrix) == tasks and isinstance(matrix[-1], list) else []
+    numbers = [float(each) for each in row if isinstance(each, int | float) and math.isfinite(each)]
+    return numbers if len(numbers) == tasks else []
 
 
 def _describe_encoder(model: Model) -> str | None:

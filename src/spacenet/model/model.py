@@ -41,6 +41,7 @@ from spacenet.methods.shared.removal import compact, remove_classes
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
 from spacenet.model.learning import InMemory, apply_weights, find_outputs, train_task, warn_of_space
+from spacenet.model.unknown import check_coverage
 from spacenet.nets import build_net, resolve_net
 from spacenet.space.blueprint import CPU
 from spacenet.training.hardware import find_hardware
@@ -122,10 +123,23 @@ class Model:
         """How typical each sample is of the class that it is most like, (n,): about the fraction of the class's own
         samples that are less typical. A sample that is below 0.05 is unknown, if 5 % of the samples of known classes
         may be called so too. Never raises an error because values are large."""
+        return self._rate(x, self.method.typicality)
+
+    def predict_set(self, x: Array, coverage: float = 0.9) -> Array:
+        """Which classes each sample may be of, (n, classes), as booleans: `coverage` is the fraction of the samples of
+        a class whose set has it. A set has the classes of whose own samples at least 1 - coverage are less typical; it
+        is empty for samples that are like no class."""
+        each = self._rate(x, self.method.class_typicality) >= 1 - check_coverage(coverage)
+        found = np.zeros((len(each), len(self.classes)), bool)
+        for output, number in enumerate(self.columns().tolist()):
+            found[:, number] |= each[:, output]
+        return found
+
+    def _rate(self, x: Array, rate: Callable[[Tensor], Tensor]) -> Array:
         if x.dtype.kind == "f":
             x = np.clip(x, -MAX_MAGNITUDE, MAX_MAGNITUDE)
         x = self.check_inputs(x)
-        found = np.asarray(self.method.typicality(self.fitted_normalization(x)).numpy())
+        found = np.asarray(rate(self.fitted_normalization(x)).numpy())
         found[self.fitted_normalization.is_far(x)] = 0.0
         return found
 

@@ -26,11 +26,11 @@ def read_graph(content: bytes, opset: int) -> Any:
 def put_before(encoder: Any, images: ImageInput, head: Any) -> Any:
     """One graph that takes images as bytes, from an encoder's graph and a head that takes its features.
 
-    Its input and its output have the names of the head's.
+    Its input and its outputs have the names of the head's.
     """
     onnx = require_extra("to onnx", "export", "onnx")
     helper, kinds = onnx.helper, onnx.TensorProto
-    taken, given = head.graph.input[0].name, head.graph.output[0].name
+    taken, given = head.graph.input[0].name, list(head.graph.output)
     body, head = (_prefixed(model, prefix) for model, prefix in ((encoder, "encoder/"), (head, "head/")))
     held = {each.name for each in body.graph.initializer}
     (pixels,) = (each.name for each in body.graph.input if each.name not in held)
@@ -41,12 +41,12 @@ def put_before(encoder: Any, images: ImageInput, head: Any) -> Any:
         helper.make_node("Div", ["pixels/centered", "pixels/std"], [pixels]),
     ]
     flat = helper.make_node("Flatten", [body.graph.output[0].name], [head.graph.input[0].name], axis=1)
-    last = helper.make_node("Identity", [head.graph.output[0].name], [given])
+    last = [helper.make_node("Identity", [f"head/{each.name}"], [each.name]) for each in given]
     graph = helper.make_graph(
-        [*front, *body.graph.node, flat, *head.graph.node, last],
+        [*front, *body.graph.node, flat, *head.graph.node, *last],
         "spacenet",
         [helper.make_tensor_value_info(taken, kinds.UINT8, ["batch", *images.shape])],
-        [helper.make_tensor_value_info(given, kinds.FLOAT, ["batch", _columns(head)])],
+        given,
         [*_constants(onnx, images), *body.graph.initializer, *head.graph.initializer],
         sparse_initializer=[*body.graph.sparse_initializer, *head.graph.sparse_initializer],
     )
@@ -59,10 +59,6 @@ def put_before(encoder: Any, images: ImageInput, head: Any) -> Any:
 def _prefixed(model: Any, prefix: str) -> Any:
     """The graph with names that no other graph has."""
     return require_extra("to onnx", "export", "onnx.compose").add_prefix(model, prefix)
-
-
-def _columns(head: Any) -> int:
-    return int(head.graph.output[0].type.tensor_type.shape.dim[1].dim_value)
 
 
 def _constants(onnx: Any, images: ImageInput) -> list[Any]:

@@ -34,6 +34,8 @@ class Prediction:
     classes: Sequence[tuple[Label, float]]  # each with its probability; none if the sample is unknown
     typicality: float | None = None
     """Where unknown samples are looked for, about the fraction of its class's own samples that are less typical."""
+    classes_of_set: Sequence[Label] | None = None
+    """Where sets are asked for, the classes that it may be of."""
 
 
 def warn_of_scale(model: Model, x: Array) -> None:
@@ -45,8 +47,18 @@ def warn_of_scale(model: Model, x: Array) -> None:
         )
 
 
-def predict_chunk(model: Model, chunk: Chunk, top: int = 1, unknown: float | None = None) -> list[Prediction]:
-    """Predict; with `unknown`, samples that are like no class have none: that many of those of known classes, too."""
+def predict_chunk(
+    model: Model, chunk: Chunk, top: int = 1, unknown: float | None = None, coverage: float | None = None
+) -> list[Prediction]:
+    """Predict; with `unknown`, samples that are like no class have none: that many of those of known classes, too. With
+    `coverage`, each has its set of classes."""
+    if coverage is not None:
+        sets, classes = model.predict_set(chunk.x, coverage), model.classes
+        found = predict_chunk(model, chunk, top, unknown)
+        return [
+            replace(each, classes_of_set=[classes[number] for number in np.flatnonzero(own)])
+            for each, own in zip(found, sets, strict=True)
+        ]
     if unknown is not None:
         return _predict_known(model, chunk, top, unknown)
     probabilities = model.predict_proba(chunk.x)
@@ -84,8 +96,10 @@ def accuracy(model: Model, x: Array, y: Array) -> float:
 class Writer:
     """Turns predictions into lines of one format; with `several` inputs, each line names its input."""
 
-    def __init__(self, form: Format, model: Model, top: int, several: bool, unknown: bool = False) -> None:
-        self.form, self.several, self.unknown = form, several, unknown
+    def __init__(
+        self, form: Format, model: Model, top: int, several: bool, unknown: bool = False, sets: bool = False
+    ) -> None:
+        self.form, self.several, self.unknown, self.sets = form, several, unknown, sets
         self.top = min(top, len(model.classes))
         self._label_width = min(WIDEST, max(len(printable(label)) for label in model.classes))
         if unknown:
@@ -96,7 +110,8 @@ class Writer:
             return ""
         numbers = ["", *(f"_{number}" for number in range(2, self.top + 1))]
         names = [f"{word}{n}" for n in numbers for word in ("label", "probability")]
-        return _csv_lines([["input", "row", *names, *(["typicality"] if self.unknown else [])]])
+        more = ["typicality"] * self.unknown + ["set"] * self.sets
+        return _csv_lines([["input", "row", *names, *more]])
 
     def lines(self, several: Sequence[Prediction]) -> str:
         if self.form == "csv":
@@ -111,6 +126,8 @@ class Writer:
             if prediction.typicality is not None:
                 found = found or [f"{UNKNOWN:{label_width}}  {'':8}"]
                 found.append(f"typicality {prediction.typicality:.4f}")
+            if prediction.classes_of_set is not None:
+                found.append("set {" + ", ".join(map(printable, prediction.classes_of_set)) + "}")
             lines.append("  ".join([f"{name:{width}}", *found]) + "\n")
         return "".join(lines)
 
@@ -127,6 +144,8 @@ def _csv_row(prediction: Prediction, top: int) -> list[object]:
     if prediction.typicality is not None:
         values = values or [UNKNOWN, *[""] * (2 * top - 1)]
         values.append(f"{prediction.typicality:.6g}")
+    if prediction.classes_of_set is not None:
+        values.append(json.dumps([printable(label) for label in prediction.classes_of_set]))
     return [printable(prediction.input), row, *values]
 
 
@@ -142,4 +161,6 @@ def _plain(prediction: Prediction) -> dict[str, Any]:
     if prediction.typicality is not None:
         plain |= {"unknown": not top, "typicality": float(f"{prediction.typicality:.6g}")}
     plain |= top[0] if top else {"label": UNKNOWN, "probability": None}
+    if prediction.classes_of_set is not None:
+        plain["set"] = list(prediction.classes_of_set)
     return {**plain, "top": top} if len(top) > 1 else plain

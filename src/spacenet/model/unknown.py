@@ -12,17 +12,25 @@ from spacenet.model.scores import percentage
 
 UNKNOWN = "unknown"
 """The label of such a sample where labels are texts, and in what the commands write."""
+RATE = "the fraction of samples of known classes that may be called unknown"
+COVERAGE = "the fraction of samples whose set has their class"
 
 
 def check_rate(rate: object) -> float | None:
     """A false-alarm rate that can be wanted, or None. Raises `SettingsError` for anything else."""
-    if rate is None:
-        return None
-    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not number or not 0 < float(rate) < 1:  # type: ignore[arg-type]
-        message = "the fraction of samples of known classes that may be called unknown must be between 0 and 1"
-        raise SettingsError(f"{message}, not {rate!r}", setting="unknown")
-    return float(rate)  # type: ignore[arg-type]
+    return rate if rate is None else _check_fraction(rate, RATE, "unknown")
+
+
+def check_coverage(coverage: object) -> float:
+    """A coverage of sets that can be wanted. Raises `SettingsError` for anything else."""
+    return _check_fraction(coverage, COVERAGE, "coverage")
+
+
+def _check_fraction(value: object, what: str, setting: str) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < 1:  # type: ignore[arg-type]
+        raise SettingsError(f"{what} must be between 0 and 1, not {value!r}", setting=setting)
+    return float(value)  # type: ignore[arg-type]
 
 
 def unknown_label(classes: Sequence[Label], wanted: Label | None = None) -> Label:

@@ -10,6 +10,7 @@ from spacenet.utils.text import plural, printable
 if TYPE_CHECKING:
     from spacenet.model.evaluation import Evaluation
     from spacenet.model.scores import Calibration, ClassScores, Mistakes, OldNew
+    from spacenet.model.watching import WatchSummary
 
 MANY_CLASSES = 30  # more are not listed in a terminal, only the worst ones
 WORST = 15
@@ -31,7 +32,8 @@ def evaluation_tables(found: "Evaluation") -> list[Table]:
     old_new = [old_new_table(found.old_new)] if found.old_new else []
     mistakes = [mistakes_table(found.mistakes, MAX_ROWS)] if found.mistakes.each else []
     calibration = calibration_table(found.calibration)
-    return [tasks_table(found), *old_new, classes, confusion, calibration, *mistakes, evaluation_table(found)]
+    watch = [watch_table(found.watch)] if found.watch else []
+    return [tasks_table(found), *old_new, classes, confusion, calibration, *watch, *mistakes, evaluation_table(found)]
 
 
 def evaluation_table(found: "Evaluation") -> Table:
@@ -62,6 +64,33 @@ def detection_rows(found: "Evaluation") -> list[list[str]]:
         rows.append(["unknown found", f"{percent(detection.found, 2)} %", "of samples with unknown labels"])
         rows.append(["AUROC", f"{detection.auroc:.4f}", "how well typicality ranks known before unknown"])
     return rows
+
+
+def watch_table(found: "WatchSummary") -> Table:
+    """How typical the samples predicted as each class are: of many classes, those that are the least usual."""
+    each = (
+        sorted(found.classes, key=lambda one: -(one.excess or 0.0))
+        if len(found.classes) > MANY_CLASSES
+        else found.classes
+    )
+    rows = [
+        [
+            printable(one.label),
+            f"{one.samples:,}",
+            percent(one.unknown),
+            "" if one.typicality is None else f"{one.typicality:.2f}",
+            percent(one.excess),
+            "yes" if one.drifted else "",
+        ]
+        for one in each[:MANY_CLASSES]
+    ]
+    notes = [
+        f"{plural(found.samples, 'prediction')}, {found.unknown:,} of them unknown ({percent(found.unknown_rate)} %). "
+        f"Of known classes {found.wanted_rate:g} % are called so too, the mean typicality is about 0.5, and no more "
+        "samples than usual are below any level. Drifted: clearly more are."
+    ]
+    columns = ["predicted class", "samples", "unknown %", "typicality", "too many below a level %", "drifted"]
+    return Table("How typical the samples are", columns, rows, notes=notes)
 
 
 def unknown_text(found: "Evaluation") -> str:

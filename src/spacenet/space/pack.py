@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,15 +25,17 @@ LARGE, SPARSE = 2**24, 64
 class Pack:
     """A function that predicts and the parameters it computes with, apart: so both can be moved, exported, measured."""
 
-    forward: Callable[..., Tensor]
-    """(params, x) → one score for each class; that of a plain network also takes a `Hook`."""
+    forward: Callable[..., Any]
+    """(params, x) → one score for each class; that of a plain network also takes a `Hook`. Parts of a predictor take
+    and return other tensors, too."""
     params: dict[str, Tensor]
     units: Units = field(default_factory=dict)  # the units that the layers of a plain network hold
 
     def __call__(self, x: Tensor) -> Tensor:
         """One score for each class seen so far."""
         with torch.inference_mode():
-            return self.forward(self.params, x)
+            found: Tensor = self.forward(self.params, x)
+            return found
 
 
 def pack(

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import secrets
+import shutil
 import socket
 import stat
 from collections.abc import Iterator
@@ -57,6 +58,22 @@ def atomic_write(path: Path, mode: int | None = None) -> Iterator[Path]:
                 log.warning("%s is written, but would perhaps not outlast a power cut now (%s)", path, reason)
 
 
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """The name of a folder to make, which gets the name `path` at the end; after an error nothing is left of it."""
+    with report_os_errors(path, "written"):
+        remove_leftovers(path.parent, path.name)
+        beside = temporary_path(path.parent, path.name)
+        try:
+            yield beside
+            for file in (each for each in beside.rglob("*") if each.is_file()):
+                flush(file)
+            beside.rename(path)
+            flush(path.parent)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
 def real_path(path: Path) -> Path:
     """The file that a path leads to, by whatever links; the same for every way to name it."""
     return Path(os.path.realpath(path.expanduser()))
@@ -102,7 +119,7 @@ def _prefix(name: str) -> str:
 
 
 def remove_leftovers(folder: Path, name: str) -> None:
-    """Remove the temporary files of this name whose processes, on this computer, are no longer there."""
+    """Remove the temporary files and folders of this name whose processes, on this computer, are no longer there."""
     if os.name == "nt":  # no harmless way to ask whether a process is there
         return
     prefix = _prefix(name)
@@ -111,7 +128,8 @@ def remove_leftovers(folder: Path, name: str) -> None:
             process = found.name.removeprefix(prefix).partition(".")[0]
             is_ours = found.name.startswith(prefix) and found.suffix == ".tmp" and process.isdigit()
             if is_ours and not is_alive(int(process)):
-                found.unlink(missing_ok=True)
+                remove = shutil.rmtree if found.is_dir() else Path.unlink
+                remove(found)
 
 
 def is_alive(process: int) -> bool:

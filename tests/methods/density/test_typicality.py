@@ -12,9 +12,20 @@ from spacenet.methods.density.typicality import (
     rate_typicality,
     read_fraction,
 )
+from spacenet.methods.density.typicality_update import update_typicality
 from tests.methods.density.support import rng, some
 
 TASKS = [range(2), range(2, 4)]
+WIDE = 3**0.5
+
+
+def add(
+    densities: Densities, typical: Typicality, h: torch.Tensor, y: torch.Tensor, classes: range, seed: int = 0
+) -> None:
+    """Learn a task's classes."""
+    before = densities.snapshot()
+    densities.add(h, y, classes, rng(seed))
+    typical.add(densities.leave_out(before, h, y, classes, rng(seed)), classes, WIDE)
 
 
 def samples(classes: range, each: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,13 +38,12 @@ def learned(each: int = 400) -> tuple[Densities, Typicality]:
     densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
     for number, classes in enumerate(TASKS):
         h, y = samples(classes, each, seed=number)
-        densities.add(h, y, classes, rng(number))
-        typical.add(densities, h, y, classes, rng(number))
+        add(densities, typical, h, y, classes, number)
     return densities, typical
 
 
-def rate(densities: Densities, typical: Typicality, h: torch.Tensor, tasks: list[range] = TASKS) -> torch.Tensor:
-    return rate_typicality(typical.compute_params(tasks), densities.evaluate(h))
+def rate(densities: Densities, typical: Typicality, h: torch.Tensor) -> torch.Tensor:
+    return rate_typicality(typical.compute_params(), densities.evaluate(h))
 
 
 @pytest.mark.parametrize("wanted", [0.01, 0.05, 0.2])
@@ -48,12 +58,10 @@ def test_the_wanted_fraction_of_new_samples_is_below_a_rate_also_of_old_classes(
 def test_a_row_never_changes_by_later_tasks() -> None:
     h, y = samples(TASKS[0], 100)
     densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
-    densities.add(h, y, TASKS[0], rng())
-    typical.add(densities, h, y, TASKS[0], rng())
+    add(densities, typical, h, y, TASKS[0])
     before = typical.table.clone()
     h, y = samples(TASKS[1], 100)
-    densities.add(h, y, TASKS[1], rng(1))
-    typical.add(densities, h, y, TASKS[1], rng(1))
+    add(densities, typical, h, y, TASKS[1], 1)
     assert torch.equal(typical.table[:2], before)
     assert len(typical) == 4
 
@@ -78,16 +86,16 @@ def test_with_few_samples_the_threshold_is_wide(each: int) -> None:
 def test_a_class_of_equal_samples() -> None:
     densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
     h, y = torch.cat([torch.ones(30, 6), some(30)]), torch.arange(60) // 30
-    densities.add(h, y, range(2), rng())
-    typical.add(densities, h, y, range(2), rng())
+    add(densities, typical, h, y, range(2))
     Typicality.check(typical.tensors(), 2)
-    assert rate(densities, typical, torch.ones(1, 6), [range(2)])[0] > 0.05
+    assert rate(densities, typical, torch.ones(1, 6))[0] > 0.05
 
 
 def test_nothing_is_added_where_earlier_classes_are_missing() -> None:
     densities, _ = learned(20)
     typical = Typicality()
-    typical.add(densities, *samples(TASKS[1], 20), TASKS[1], rng())
+    left_out = densities.leave_out(densities, *samples(TASKS[1], 20), TASKS[1], rng())
+    typical.add(left_out, TASKS[1], WIDE)
     assert not len(typical)
     assert typical.tensors() == {}
 
@@ -107,9 +115,50 @@ def test_few_scores_are_extrapolated_below_the_lowest() -> None:
     table = quantiles(torch.tensor([1.0, 2.0, 3.0]))
     assert (table.diff() >= 0).all()
     assert table[0] < table[LEVELS.index(0.1)] < 1.0
+    assert table[LEVELS.index(0.5)] == 2.0
 
 
-@pytest.mark.parametrize(("column", "value"), [(0, float("nan")), (1, 0.0), (3, -1.0), (len(NUMBERS), 50.0)])
+def test_levels_between_two_samples_are_interpolated() -> None:
+    table = quantiles(torch.arange(1.0, 36.0))  # 35 samples: the level 0.05 lies between the first and the second
+    assert float(table[LEVELS.index(0.05)]) == pytest.approx(1.8)
+
+
+def test_margins_count_among_all_classes() -> None:
+    """A class that comes later lies near an old one: samples between them become less typical of the old one."""
+    densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
+    add(densities, typical, *samples(range(2), 400), range(2))
+    between = samples(range(1), 200, seed=9)[0] + torch.tensor([3.0, *[0.0] * 5])
+    before = rate(densities, typical, between)
+    h, y = samples(range(1), 400, seed=5)
+    add(densities, typical, h + torch.tensor([9.0, *[0.0] * 5]), y + 2, range(2, 3), 1)
+    assert float(rate(densities, typical, between).median()) < 0.85 * float(before.median())
+
+
+def test_the_usual_margin_is_the_smallest_of_those_compared_with_more_classes() -> None:
+    typical = Typicality()
+    typical.table = torch.zeros(4, len(NUMBERS) + len(LEVELS))
+    typical.table[:, :5] = torch.tensor(
+        [[0.0, 1, 0, 0, 1], [0.0, 1, 30, 5, 2], [0.0, 1, 20, 9, 3], [0.0, 1, 70, 4, 4]]  # the last: compared with four
+    )
+    usual = typical.compute_params()["table"][:, 2:4].tolist()
+    assert usual[1:] == [[20.0, 9.0], [20.0, 9.0], [70.0, 4.0]]
+    assert usual[0][1] == 0.0  # learned alone: margins do not count
+
+
+def test_margins_say_nothing_of_a_class_that_was_learned_alone() -> None:
+    densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
+    for number in range(3):
+        add(
+            densities, typical, *samples(range(number, number + 1), 400, seed=number), range(number, number + 1), number
+        )
+    assert typical.table[:, NUMBERS.index("margin_spread")].tolist()[0] == 0.0
+    Typicality.check(typical.tensors(), 3)
+    for number in range(3):
+        h, _ = samples(range(number, number + 1), 2000, seed=10 + number)
+        assert float((rate(densities, typical, h) < 0.05).double().mean()) == pytest.approx(0.05, abs=0.03)
+
+
+@pytest.mark.parametrize(("column", "value"), [(0, float("nan")), (1, 0.0), (3, 0.5), (len(NUMBERS), 50.0)])
 def test_impossible_tables_are_refused(column: int, value: float) -> None:
     _, typical = learned(20)
     table = typical.table.clone()
@@ -123,9 +172,13 @@ def test_impossible_tables_are_refused(column: int, value: float) -> None:
 def test_what_is_left_out_is_less_likely_than_what_was_learned() -> None:
     densities, _ = learned(12)
     h, _ = samples(range(1), 12)
-    left_out, known = densities.left_out(densities.compute_params(), h, 0, 100, rng()), densities.evaluate(h)
-    assert left_out.shape == known.shape == (12, 4)
-    assert left_out[:, 0].mean() < known[:, 0].mean()
+    left_out = densities.leave_out(densities, h, torch.zeros(12, dtype=torch.long), range(1), rng())
+    known = densities.evaluate(h[left_out.rows])
+    assert left_out.density.shape == known.shape == (12, 4)
+    assert left_out.density[:, 0].mean() < known[:, 0].mean()
+    torch.testing.assert_close(left_out.density[:, 1:], known[:, 1:])
+    assert torch.equal(left_out.likeness, left_out.density)
+    assert left_out.rows.sort().values.tolist() == list(range(12))
 
 
 def test_densities_integrate_to_1() -> None:
@@ -136,3 +189,31 @@ def test_densities_integrate_to_1() -> None:
     assert densities.scaling is not None
     step = float(densities.scaling.scale(grid)[1] - densities.scaling.scale(grid)[0])
     assert float(densities.evaluate(grid).exp().sum()) * step == pytest.approx(1.0, abs=1e-3)
+
+
+def test_more_samples_of_a_class_change_what_is_typical_of_it_alone() -> None:
+    densities, typical = learned()
+    before = typical.table.clone()
+    far = samples(range(1), 400, seed=7)[0] + 3.0
+    was = rate(densities, typical, far)
+    counts = torch.full((4,), 400.0)
+    y = torch.zeros(400, dtype=torch.long)
+    typical.table = update_typicality(before, densities.evaluate(far), y, counts, WIDE)
+    Typicality.check(typical.tensors(), 4)
+    assert torch.equal(typical.table[1:], before[1:])
+    now = rate(densities, typical, far)
+    assert float(was.median()) < 0.05 < 0.15 < float(now.median())
+
+
+def test_more_samples_leave_a_class_alone_that_was_learned_alone() -> None:
+    densities, typical = Densities(1, 3, 0.5, whiten=False), Typicality()
+    for number in range(2):
+        add(
+            densities, typical, *samples(range(number, number + 1), 400, seed=number), range(number, number + 1), number
+        )
+    h, y = samples(range(1), 400, seed=5)
+    table = update_typicality(typical.table, densities.evaluate(h), y, torch.full((2,), 400.0), WIDE)
+    assert table[0, 2:4].tolist() == [0.0, 0.0]
+    typical.table = table
+    new, _ = samples(range(1), 2000, seed=6)
+    assert float((rate(densities, typical, new) < 0.05).double().mean()) == pytest.approx(0.05, abs=0.03)

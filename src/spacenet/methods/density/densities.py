@@ -2,7 +2,7 @@
 large matrix product; and their combination with the network's scores. The statistics of a class never change."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -11,6 +11,16 @@ from torch import Generator, Tensor
 
 from spacenet.errors import RunError
 from spacenet.methods.density.components import choose_components
+from spacenet.methods.density.left_out import (
+    FEW,
+    FEW_FOLDS,
+    FOLDS,
+    LEFT_OUT,
+    MANY,
+    MOST_LEFT_OUT,
+    MOST_OTHERS,
+    LeftOut,
+)
 from spacenet.methods.density.moments import COUNTS, Moments, concat_counts, measure_parts, take_counts
 from spacenet.methods.density.scaling import FeatureScaling, Scaling
 from spacenet.methods.density.statistics import ClassStatistics, count_floats, find_clusters
@@ -20,9 +30,6 @@ from spacenet.utils.tensors import check_sections, in_section, section
 
 MOST = 1e15
 """The magnitude of a feature in the common scale: squares of larger ones, added up, would not fit into 32 bits."""
-FOLDS, LEFT_OUT, MOST_OTHERS = 4, 100, 2000
-"""A quarter of a class is left out of statistics to see what is usual for it; where that would be fewer samples than
-the second, each quarter in turn. Of very many others, so many are enough for these statistics."""
 
 
 @dataclass(frozen=True)
@@ -192,24 +199,61 @@ class Densities:
     def evaluate(self, h: Tensor, params: Params | None = None) -> Tensor:
         """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are
         too large to compute with. `params` is what `compute_params` returned, where that is known already."""
-        return log_densities({**(params or self.compute_params()), **self.scaling_params()}, h, self.shrinkage)
+        params = {**(params or self.compute_params()), **self.scaling_params()}
+        return complete_scores(params, scores(params, h), h, self.shrinkage)
 
     def scaling_params(self) -> dict[str, Tensor]:
-        """What `log_densities` computes with besides what `compute_params` returns."""
+        """What `complete_scores` computes with."""
         scaling = self._fitted()[0]
         return {"mean": scaling.mean, "factor": scaling.factor}
 
-    def left_out(self, params: Params, h: Tensor, number: int, most: int, rng: Generator) -> Tensor:
-        """The log-density of each class at samples of one class, (m, classes); its own is that by statistics without
-        these samples. Of a single sample it is that of its own, less what a sample loses on average. `params` is what
-        `compute_params` returned, `most` how many samples are left out at a time."""
+    @property
+    def typical_share(self) -> float:
+        """How much of what is typical of a class is taken from all classes."""
+        return 0.0
+
+    def typical_width(self) -> float | None:
+        """The least spread of likeness where samples are few: as that of Gaussians. None where it means the same for
+        all classes."""
+        return math.sqrt(self._fitted()[1].mean.shape[-1] / 2)
+
+    def likeness_params(self) -> dict[str, Tensor]:
+        """What `likeness` computes with."""
+        return self.scaling_params()
+
+    def likeness(self, params: Params, h: Tensor, found: Tensor) -> Tensor:
+        """How like each class a sample is, in 64 bits: (n, classes), from features (n, d) and what `scores` returned
+        for them. What is typical of a class is measured in it. Here the log-density."""
+        return complete_scores(params, found, h, self.shrinkage)
+
+    def snapshot(self) -> "Densities":
+        """What `leave_out` needs to know of the state before a task's classes are added."""
+        return replace(self)
+
+    def leave_out(self, before: "Densities", h: Tensor, y: Tensor, classes: range, rng: Generator) -> LeftOut:
+        """What the statistics of a task's classes, which have been added to `before`, say of samples of them that they
+        were computed without: of features (n, d) with labels y."""
+        params, most = self.compute_params(), max(FEW, min(MOST_LEFT_OUT, MANY // (len(classes) * classes.stop)))
+        parts = []
+        for number in classes:
+            own = torch.nonzero(y == number)[:, 0]
+            rows, found = self._leave_out_of_class(params, h[own], number, most, rng)
+            parts.append(LeftOut(own[rows], torch.full((len(rows),), number), found, found))
+        return LeftOut.concat(parts)
+
+    def _leave_out_of_class(
+        self, params: Params, h: Tensor, number: int, most: int, rng: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Samples of one class, and the log-density of each class at them, (m, classes); its own is that by statistics
+        without these samples. Of a single sample it is that of its own, less what a sample loses on average. `params`
+        is what `compute_params` returned, `most` how many samples are left out at a time."""
         scaling, classes = self._fitted()
         z, order = scaling.scale(h), torch.randperm(len(h), generator=rng)
-        folds = min(FOLDS, len(h))
+        folds = min(FOLDS if len(h) >= FEW_FOLDS * FEW else FEW_FOLDS, len(h))
         if folds < 2:
             found = self.evaluate(h, params)
             found[:, number] -= z.shape[1] / 2
-            return found
+            return order, found
         used = int(classes.weight[number].isfinite().sum())
         parts = [order[fold::folds] for fold in range(folds)]
         parts = [part[:most] for part in (parts[:1] if len(parts[0]) >= LEFT_OUT else parts)]
@@ -219,9 +263,10 @@ class Densities:
             others = order[kept[order]][:MOST_OTHERS]
             rest = ClassStatistics.concat(None, [self._fit(z[others], used, rng)])
             own.append((self._score(rest, z[part]).double() + _shared_density(z[part], self.shrinkage))[:, 0])
-        found = self.evaluate(h[torch.cat(parts)], params)
+        rows = torch.cat(parts)
+        found = self.evaluate(h[rows], params)
         found[:, number] = torch.cat(own)
-        return found
+        return rows, found
 
     def sample(self, each: int, rng: Generator) -> Tensor:
         """Draw features of `each` samples per class, one class after the other: (classes · each, d)."""
@@ -301,12 +346,12 @@ def gaussian_scores(params: Params, h: Tensor) -> Tensor:
     return found[..., 0] + found[..., 1:].square().sum(-1)
 
 
-def log_densities(params: Params, h: Tensor, shrinkage: float) -> Tensor:
-    """The log-density of each class at features (n, d), in 64 bits: (n, classes). Minus infinity where numbers are too
-    large to compute with."""
+def complete_scores(params: Params, found: Tensor, h: Tensor, shrinkage: float) -> Tensor:
+    """The log-density of each class at features (n, d), given what `scores` returned for them, in 64 bits:
+    (n, classes). Minus infinity where numbers are too large to compute with."""
     centered, factor = h - params["mean"], params["factor"]
     z = centered @ factor if factor.dim() else centered * factor
-    found = scores(params, h).double() + _shared_density(z, shrinkage)
+    found = found.double() + _shared_density(z, shrinkage)
     return found.where(found.isfinite(), -math.inf)
 
 
@@ -314,49 +359,6 @@ def _shared_density(z: Tensor, shrinkage: float) -> Tensor:
     """What `scores` leaves out of the log-density of each class at features in the common scale, (n, 1)."""
     volume = z.shape[1] / 2 * math.log(2 * math.pi * shrinkage)
     return -(z.double().square().sum(1, keepdim=True) / (2 * shrinkage) + volume)
-
-
-def combine(
-    fit: Tensor,
-    network: Tensor | None,
-    tasks: Sequence[range],
-    sharpness: float,
-    weight: float,
-    *,
-    densest: bool = False,
-) -> Tensor:
-    """Log-probabilities, (n, classes), up to a constant per sample: densities decide between tasks, both within a task.
-
-    fit        log-densities of the classes at the inputs
-    network    the network's scores; None if they are not used
-    tasks      the classes of each task
-               (a task that has none takes no part)
-    sharpness  factor of the log-densities, because features are less independent than the Gaussians assume
-    weight     factor of the network's scores within a task
-    densest    the task of the densest class wins, however sure the network is within it; otherwise the most probable
-               class, given its task, wins over all tasks
-    """
-    fit = fit.double() * sharpness  # in 64 bits, so that probabilities near 1 keep their digits
-    if network is None:
-        return fit
-    tasks = [classes for classes in tasks if classes]
-    join = _rank_tasks if densest else _combine_tasks
-    if len({len(classes) for classes in tasks}) == 1:  # all at once, which is much faster
-        here, scores = (each.view(-1, len(tasks), len(tasks[0])) for each in (fit, network))
-        return join(here, scores, weight).flatten(1)
-    columns = [slice(classes.start, classes.stop) for classes in tasks]
-    return torch.cat([join(fit[:, own], network[:, own], weight) for own in columns], 1)
-
-
-def _combine_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
-    """The task's log-probability plus that of each class within it; classes are the last dimension."""
-    return log_sum(fit) + torch.log_softmax(torch.add(fit, network, alpha=weight), -1)
-
-
-def _rank_tasks(fit: Tensor, network: Tensor, weight: float) -> Tensor:
-    """The best class of a task has the task's largest density, the others as much less as both together say."""
-    both = torch.add(fit, network, alpha=weight)
-    return fit.amax(-1, keepdim=True) + (both - both.amax(-1, keepdim=True))
 
 
 def log_sum(logarithms: Tensor) -> Tensor:

@@ -1,21 +1,25 @@
-"""How typical a sample is of the class that is densest at it: about the fraction of the class's own samples that are
+"""How typical a sample is of the class that it is most like: about the fraction of the class's own samples that are
 less typical.
 
-Two things are typical of a class: the log-density that it gives its samples, and the margin by which that exceeds those
-of the other classes. Both are compared with those of samples that were left out of the statistics when the class was
-learned, in units of their spread, and added. Only classes that were known at that time count for the margin, so what
-was measured then stays valid after later tasks, without old samples.
+Two things are typical of a class: how like it its samples are (`Densities.likeness`), and the margin by which they are
+more like it than the other classes. Both are compared with those of samples that were left out of the statistics when
+the class was learned, in units of their spread, and added.
+
+What is usual of a likeness stays valid after later tasks. Margins do not: every class that is added may make those of
+earlier ones smaller. So the margin of a sample is that to all classes known, and the usual one is the smallest that was
+found of the class itself or of others that were compared with more classes.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
-from spacenet.methods.density.densities import Densities
+from spacenet.methods.density.left_out import FEW, LeftOut
 from spacenet.space.blueprint import Params
-from spacenet.utils.tensors import check_finite, check_shapes
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 
 LEVELS = (
     *(0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
@@ -23,16 +27,16 @@ LEVELS = (
 )
 """Fractions of a class's samples whose largest score is kept."""
 LOW, MEDIAN = LEVELS.index(0.05), LEVELS.index(0.5)
-MOST_DENSITY, MOST_MARGIN = 0.5, 0.0
-"""How much a density and a margin count at most, in units of their spread, from the median. A larger margin says
+MOST_LIKE, MOST_MARGIN = 0.5, 0.0
+"""How much a likeness and a margin count at most, in units of their spread, from the median. A larger margin says
 nothing: samples of unknown classes far from all known ones have large margins too."""
-FEW = 20
-"""With fewer samples, a spread is at least that of a Gaussian in as many dimensions."""
-MOST, MANY_DENSITIES = 1000, 4_000_000
-"""Samples of a class that are left out at a time, and densities of all classes that are computed of them in a task."""
 TAIL = 3.0
 """Beyond the lowest sample: the change of the fraction's logarithm over a spread, as between 0.5 and 0.05."""
-NUMBERS = ("density", "density_spread", "margin", "margin_spread")
+NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread", "known")
+"""For each class. A spread of margins of 0 says that there was no other class when it was learned: margins say nothing
+of its samples. The last one is how many classes its samples were compared with."""
+MARGIN, KNOWN = slice(2, 4), 4
+TYPICAL, SCALING = "typicality", "scaling"
 WHAT, TABLE = "what is typical of classes", "classes"
 
 
@@ -41,33 +45,36 @@ class Typicality:
 
     def __init__(self) -> None:
         self.table = torch.zeros(0, len(NUMBERS) + len(LEVELS))
-        """For each class the median and spread of densities and of margins, then the score at each level."""
+        """For each class the median and spread of likeness and of margins, then the score at each level."""
 
     def __len__(self) -> int:
         return len(self.table)
 
-    def add(self, densities: Densities, h: Tensor, y: Tensor, classes: range, rng: Generator) -> None:
-        """Add a task's classes, which `densities` knows already, given features (n, d) and labels y of its samples.
-        Nothing is added where earlier classes are missing."""
-        if len(self) != classes.start:
+    def add(self, left_out: LeftOut, classes: range, wide: float | None) -> None:
+        """Add a task's classes, given samples that were left out of their statistics. Nothing is added where earlier
+        classes are missing, or no sample could be left out. `wide` is the least spread where there are few samples;
+        None where likeness is not compared with what is usual of it, and margins do not count."""
+        if len(self) != classes.start or not len(left_out.y):
             return
-        params, most = densities.compute_params(), max(FEW, min(MOST, MANY_DENSITIES // (len(classes) * classes.stop)))
-        parts: list[tuple[Tensor, Tensor | None]] = []
-        for number in classes:
-            found = densities.left_out(params, h[y == number], number, most, rng)
-            own, known = (torch.full((len(found), 1), each) for each in (number, classes.stop))
-            parts.append((found[:, number], compute_margin(found, own, known) if classes.stop > 1 else None))
-        self.table = torch.cat([self.table, measure(parts, math.sqrt(h.shape[1] / 2))])
+        self.table = torch.cat([self.table, measure(left_out, classes, wide)])
 
     def keep(self, classes: Tensor) -> None:
         """Remove all classes but these."""
         if len(self):
             self.table = self.table[classes]
 
-    def compute_params(self, tasks: Sequence[range]) -> dict[str, Tensor]:
-        """What `rate_typicality` computes with, given the classes of each task."""
-        known = torch.tensor([classes.stop for classes in tasks for _ in classes])
-        return {"table": self.table.double(), "known": known}
+    def compute_params(self, share: float = 0.0) -> dict[str, Tensor]:
+        """What `rate_typicality` computes with. `share` is how much of a score at each level is the mean of all
+        classes."""
+        table, known = self.table.double(), self.table[:, KNOWN]
+        levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN].clone()
+        table[:, len(NUMBERS) :] = torch.lerp(levels, levels.mean(0), share)
+        for count in known.unique().tolist():
+            rows, later = known == count, usual[known > count]
+            if count > 1 and len(later):
+                least = later[later[:, 0].argmin()]
+                table[rows, MARGIN] = torch.where(least[0] < usual[rows][:, :1], least, usual[rows])
+        return {"table": table}
 
     def tensors(self) -> dict[str, Tensor]:
         return {TABLE: self.table} if len(self) else {}
@@ -81,38 +88,75 @@ class Typicality:
         check_shapes(tensors, {TABLE: (classes, len(NUMBERS) + len(LEVELS))}, WHAT)
         check_finite(tensors, {TABLE: -math.inf}, WHAT)
         table = tensors[TABLE]
-        if bool((table[:, 1 : len(NUMBERS) : 2] < 1).any() | (table[:, len(NUMBERS) :].diff(dim=1) < 0).any()):
+        impossible = (table[:, 1] < 1) | ((table[:, 3] < 1) & (table[:, 3] != 0)) | (table[:, KNOWN] < 1)
+        if bool(impossible.any() | (table[:, len(NUMBERS) :].diff(dim=1) < 0).any()):
             raise ValueError(f"{WHAT}: {TABLE} has values that are not possible")
 
 
-def rate_typicality(params: Params, found: Tensor) -> Tensor:
-    """How typical each sample is of its densest class, (n,), between 0 and 1, given the log-densities of all classes,
-    (n, classes), in 64 bits. 0 where they are not finite. Made of operations that other runtimes have too."""
-    finite, densest = found.isfinite().all(1), found.argmax(1, keepdim=True)
-    row, known = params["table"][densest[:, 0]], params["known"][densest]
-    margin = compute_margin(found, densest, known)
-    score = add_up(found.gather(1, densest)[:, 0], torch.where(known[:, 0] > 1, margin, math.inf), row)
-    return torch.where(finite, read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
+def rate_typicality(params: Params, likeness: Tensor) -> Tensor:
+    """How typical each sample is of the class that it is most like, (n,), between 0 and 1, given how like each class it
+    is, (n, classes), in 64 bits. 0 where that is not finite. Made of operations that other runtimes have too."""
+    return _rate(params, likeness, likeness.argmax(1, keepdim=True))
 
 
-def measure(parts: Sequence[tuple[Tensor, Tensor | None]], wide: float) -> Tensor:
-    """The rows of a task's classes in the table, from the log-densities and margins of samples of each that were left
-    out. The classes share the usual margin. `wide` is the least spread where there are few samples."""
-    margins = [margin for _, margin in parts if margin is not None]
-    usual = summarize(torch.cat(margins), wide) if margins else (0.0, 1.0)
-    rows = []
-    for density, margin in parts:
-        numbers = torch.tensor([*summarize(density, wide), *usual])
-        rows.append(torch.cat([numbers, quantiles(add_up(density, margin, numbers))]))
-    return torch.stack(rows).float()
+def rate_classes(params: Params, likeness: Tensor) -> Tensor:
+    """How typical each sample is of each class, (n, classes)."""
+    columns = torch.arange(likeness.shape[1], device=likeness.device)
+    return torch.stack([_rate(params, likeness, number.expand(len(likeness), 1)) for number in columns], 1)
 
 
-def compute_margin(found: Tensor, number: Tensor, known: Tensor) -> Tensor:
-    """By how much the log-density of a class exceeds the largest of the others among the first `known` classes, (n,);
-    `number` and `known` are given for each sample, (n, 1)."""
-    column = torch.arange(found.shape[1], device=found.device)
-    others = found.masked_fill((column >= known) | (column == number), -math.inf)
-    return found.gather(1, number)[:, 0] - others.amax(1)
+def rate_with(
+    rate: Callable[[Params, Tensor], Tensor],
+    likeness: Callable[[Params, Tensor, Tensor], Tensor],
+    typical: Params,
+    alike: Params,
+    *,
+    edges: bool,
+) -> Pack:
+    """(params, representation, what `scores` returned for it) → how typical samples are. The parameters are those of
+    `rate` and of `likeness`. With `edges`, images that are the same everywhere are not typical: they are near the
+    center of what edges of any image are."""
+
+    def forward(params: Params, h: Tensor, found: Tensor) -> Tensor:
+        typicality = rate(section(params, TYPICAL), likeness(section(params, SCALING), h, found))
+        if not edges:
+            return typicality
+        varies = (h != 0).any(1)
+        return torch.where(varies if typicality.dim() == 1 else varies[:, None], typicality, 0.0)
+
+    return Pack(forward, in_section(TYPICAL, typical) | in_section(SCALING, alike))
+
+
+def _rate(params: Params, likeness: Tensor, number: Tensor) -> Tensor:
+    """The same for one class of each sample, (n, 1)."""
+    row = params["table"][number[:, 0]]
+    score = add_up(likeness.gather(1, number)[:, 0], compute_margin(likeness, number), row)
+    return torch.where(likeness.isfinite().all(1), read_fraction(score, row[:, len(NUMBERS) :]), 0.0)
+
+
+def measure(left_out: LeftOut, classes: range, wide: float | None) -> Tensor:
+    """The rows of a task's classes in the table. The classes share the usual margin. A class of which no sample could
+    be left out gets the mean of the others."""
+    likeness = left_out.likeness
+    own = likeness.gather(1, left_out.y[:, None])[:, 0]
+    margin = compute_margin(likeness, left_out.y[:, None])
+    usual = (0.0, 0.0) if wide is None or likeness.shape[1] < 2 else summarize(margin, wide)
+    rows: dict[int, Tensor] = {}
+    for number in classes:
+        if bool((here := left_out.y == number).any()):
+            numbers = torch.tensor(
+                [*((0.0, 1.0) if wide is None else summarize(own[here], wide)), *usual, classes.stop]
+            )
+            rows[number] = torch.cat([numbers, quantiles(add_up(own[here], margin[here], numbers))])
+    others = torch.stack([*rows.values()]).mean(0)
+    return torch.stack([rows.get(number, others) for number in classes]).float()
+
+
+def compute_margin(likeness: Tensor, number: Tensor) -> Tensor:
+    """By how much a sample is more like a class than the others, (n,); the class `number` is given for each sample,
+    (n, 1). Infinite where there is only one class."""
+    column = torch.arange(likeness.shape[1], device=likeness.device)
+    return likeness.gather(1, number)[:, 0] - likeness.masked_fill(column == number, -math.inf).amax(1)
 
 
 def summarize(values: Tensor, wide: float) -> tuple[float, float]:
@@ -123,26 +167,26 @@ def summarize(values: Tensor, wide: float) -> tuple[float, float]:
     return median, max(least, median - low)
 
 
-def add_up(density: Tensor, margin: Tensor | None, numbers: Tensor) -> Tensor:
-    """The score of samples, (n,): deviations of density and margin from what is usual, given a row of the table, or one
-    for each sample."""
-    usual, spread, usual_margin, margin_spread = numbers[..., : len(NUMBERS)].unbind(-1)
-    score = ((density - usual) / spread).clamp_max(MOST_DENSITY)
-    if margin is None:
-        return score
-    return score + ((margin - usual_margin) / margin_spread).clamp_max(MOST_MARGIN)
+def add_up(likeness: Tensor, margin: Tensor, numbers: Tensor) -> Tensor:
+    """The score of samples, (n,): deviations of likeness and margin from what is usual, given a row of the table, or
+    one for each sample."""
+    usual, spread, usual_margin, margin_spread, _ = numbers[..., : len(NUMBERS)].unbind(-1)
+    score = ((likeness - usual) / spread).clamp_max(MOST_LIKE)
+    by_margin = ((margin - usual_margin) / margin_spread.clamp_min(1.0)).clamp_max(MOST_MARGIN)
+    return score + by_margin.where(margin_spread > 0, MOST_MARGIN)
 
 
 def quantiles(scores: Tensor) -> Tensor:
-    """The score at each level: a new sample is below it with at most this probability. Levels below those of the lowest
-    sample are extrapolated."""
+    """The score at each level: a new sample is below it with this probability. Levels below that of the lowest sample
+    are extrapolated."""
     ordered, count = scores.double().sort().values, len(scores)
     level = torch.tensor(LEVELS, dtype=torch.float64)
-    place = (level * (count + 1)).long()
-    median, low = ordered[count // 2], ordered[count // 20]
-    slope = (median - low).clamp_min(1.0) / TAIL
+    place = level * (count + 1) - 1  # among the ordered scores, counted from 0
+    low = place.floor().long().clamp(0, count - 1)
+    between = torch.lerp(ordered[low], ordered[(low + 1).clamp_max(count - 1)], (place - low).clamp(0.0, 1.0))
+    slope = (ordered[count // 2] - ordered[count // 20]).clamp_min(1.0) / TAIL
     beyond = ordered[0] + slope * (level * (count + 1)).clamp_max(1.0).log()
-    return torch.where(place > 0, ordered[(place - 1).clamp(0, count - 1)], beyond)
+    return torch.where(place >= 0, between, beyond)
 
 
 def read_fraction(score: Tensor, table: Tensor) -> Tensor:

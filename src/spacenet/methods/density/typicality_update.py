@@ -6,12 +6,11 @@ were before it. Where the scale of statistics follows the first task's classes, 
 samples change a little; their thresholds stay.
 """
 
-from collections.abc import Sequence
-
 import torch
 from torch import Tensor
 
-from spacenet.methods.density.typicality import FEW, LEVELS, NUMBERS, add_up, compute_margin, summarize
+from spacenet.methods.density.left_out import FEW
+from spacenet.methods.density.typicality import KNOWN, LEVELS, MARGIN, NUMBERS, add_up, compute_margin, summarize
 
 MOST_BEFORE, ATOMS = 1000, 1000
 """What earlier samples weigh at most, and how many scores stand for their distribution."""
@@ -21,46 +20,42 @@ FADING = 2
 """A sample's weight is about proportional to the number of those before it to this power less 1."""
 
 
-def mix_row(row: Tensor, before: float, found: Tensor, number: int, known: int, wide: float) -> Tensor:
+def mix_row(row: Tensor, before: float, likeness: Tensor, number: int, wide: float | None) -> Tensor:
     """A class's row of the table, with more samples of it.
 
-    before  the weight of all earlier samples
-    found   the log-densities of all classes at the new samples, (n, classes), by statistics without them
-    known   how many classes there were when the class was learned
-    wide    the least spread where there are few samples
+    before    the weight of all earlier samples
+    likeness  how like all classes the new samples are, (n, classes), by statistics without them
+    wide      the least spread where there are few samples; None where likeness is not compared with what is usual
     """
-    row, found = row.double(), found[found.isfinite().all(1)]
-    if not len(found):
+    row, likeness = row.double(), likeness[likeness.isfinite().all(1)]
+    if not len(likeness):
         return row.float()
-    new = len(found)
+    new = len(likeness)
     weight = min(max((before - (FADING - 1) * new) / FADING, before / 8), MOST_BEFORE)
-    own, others = (torch.full((new, 1), each) for each in (number, known))
-    density, margin = found[:, number], compute_margin(found, own, others) if known > 1 else None
-    rate = new / (new + weight)
-    numbers = torch.cat([follow(row[0:2], density, rate, wide), follow(row[2:4], margin, rate, wide)])
+    own, margin = likeness[:, number], compute_margin(likeness, torch.full((new, 1), number))
+    rate, numbers = new / (new + weight), row[: len(NUMBERS)].clone()
+    if wide is not None:
+        numbers[:2] = follow(numbers[:2], own, rate, wide)
+    if wide is not None and float(numbers[MARGIN][1]) > 0:  # else there was no other class when it was learned
+        numbers[MARGIN] = follow(numbers[MARGIN], margin, rate, wide)
+        numbers[KNOWN] = likeness.shape[1]
     old = spread_atoms(row[len(NUMBERS) :], ATOMS)
     weights = torch.cat([torch.full((ATOMS,), weight / ATOMS), torch.ones(new)]).double()
-    return torch.cat([numbers, mix(torch.cat([old, add_up(density, margin, numbers)]), weights)]).float()
+    return torch.cat([numbers, mix(torch.cat([old, add_up(own, margin, numbers)]), weights)]).float()
 
 
-def update_typicality(
-    table: Tensor, found: Tensor, y: Tensor, tasks: Sequence[range], counts: Tensor, wide: float
-) -> Tensor:
+def update_typicality(table: Tensor, likeness: Tensor, y: Tensor, counts: Tensor, wide: float | None) -> Tensor:
     """The table with more samples of known classes, of which y, (n,), are the classes; `counts` is the weight of all
     earlier samples of each class."""
     table = table.clone()
-    for classes in tasks:
-        for number in sorted(set(classes) & set(y.tolist())):
-            own, before = found[y == number], float(counts[number])
-            table[number] = mix_row(table[number], before, own, number, classes.stop, wide)
+    for number in sorted(set(y.tolist())):
+        table[number] = mix_row(table[number], float(counts[number]), likeness[y == number], number, wide)
     return table
 
 
-def follow(usual: Tensor, values: Tensor | None, rate: float, wide: float) -> Tensor:
+def follow(usual: Tensor, values: Tensor, rate: float, wide: float) -> Tensor:
     """A median and the distance of the 5 % quantile from it, (2,), moved towards those of more values. Of few values
     the distance is that of a Gaussian with the same mean distance of those below the median."""
-    if values is None:
-        return usual
     if len(values) >= FEW:
         return torch.lerp(usual, torch.tensor(summarize(values, wide), dtype=torch.double), rate)
     median = torch.lerp(usual[0], values.quantile(0.5), rate)

@@ -50,7 +50,8 @@ class Balance:
         scale, shift = (each.to(classifier.device) for each in outputs)
 
         def forward(params: Params, x: Tensor) -> Tensor:
-            return predictor.forward(params, x) * params[SCALE] + params[SHIFT]
+            found: Tensor = predictor.forward(params, x) * params[SCALE] + params[SHIFT]
+            return found
 
         return Pack(forward, {**predictor.params, SCALE: scale, SHIFT: shift})
 

@@ -26,6 +26,7 @@ def evaluation_page(found: Evaluation, model: str, data: str) -> Page:
         Section("Precision and recall", plots=[plot for plot in [class_scores_plot(found.classes)] if plot]),
         Section("Confusion", plots=[plot for plot in confusions if plot]),
         Section("Calibration", plots=[plot for plot in [calibration_plot(found.calibration)] if plot]),
+        *([Section("Unknown samples", [tables.watch_table(found.watch)])] if found.watch else []),
         mistakes_section(found.mistakes, [mistakes] if mistakes else []),
     ]
     classes = f"{plural(len(found.classes), 'class', 'es')} in {plural(len(found.tasks), 'task')}"

