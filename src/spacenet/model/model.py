@@ -129,10 +129,15 @@ class Model:
         """Which classes each sample may be of, (n, classes), as booleans: `coverage` is the fraction of the samples of
         a class whose set has it. A set has the classes of whose own samples at least 1 - coverage are less typical; it
         is empty for samples that are like no class."""
-        each = self._rate(x, self.method.class_typicality) >= 1 - check_coverage(coverage)
-        found = np.zeros((len(each), len(self.classes)), bool)
+        return self.class_typicality(x) >= 1 - check_coverage(coverage)
+
+    def class_typicality(self, x: Array) -> Array:
+        """How typical each sample is of each class, (n, classes): about the fraction of the class's own samples that
+        are less typical. Of a class with several outputs, the largest of theirs."""
+        each = self._rate(x, self.method.class_typicality)
+        found = np.zeros((len(each), len(self.classes)))
         for output, number in enumerate(self.columns().tolist()):
-            found[:, number] |= each[:, output]
+            found[:, number] = np.maximum(found[:, number], each[:, output])
         return found
 
     def _rate(self, x: Array, rate: Callable[[Tensor], Tensor]) -> Array:
