@@ -19,13 +19,14 @@ from spacenet.data.images import decode_image
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.model.labels import Label
-from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
+from spacenet.serve.messages import EditRequest, LearnRequest, PredictRequest, Request, RequestError
 
 JSON = ("application/json",)
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
 NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
 MAX_LABEL = 100  # characters of a label
+UNUSABLE = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
 Form = TypeVar("Form", bound=Request)
@@ -55,6 +56,15 @@ def read_task(body: bytes, kind: str, target: Target, most: int) -> tuple[Array,
     if len(given) != len(inputs):
         raise RequestError(f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
     return inputs, _labels(given)
+
+
+def read_edit(body: bytes, kind: str) -> EditRequest:
+    """A request to /edit."""
+    request = _json(body, kind, EditRequest, ())
+    given = (request.label, request.new, request.into, *(request.labels or ()))
+    if not all(_usable(label) for label in given if label is not None):
+        raise RequestError(f"labels: {UNUSABLE}")
+    return request
 
 
 def _image(body: bytes, target: Target) -> Array:
@@ -121,8 +131,7 @@ def _labels(given: Sequence[Any]) -> Array:
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
         raise RequestError("labels: give all of them as integers, or all as texts (or all of one other plain type)")
     if not all(map(_usable, given)):
-        reason = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
-        raise RequestError(f"labels: {reason}")
+        raise RequestError(f"labels: {UNUSABLE}")
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
         raise RequestError("labels: the texts are too long in total; make them shorter")
     return np.array(given)

@@ -134,7 +134,16 @@ class Store:
         self.blank = blank
         self._exchange, self._looked = threading.Lock(), time.monotonic()
         self._seen = self.signature()  # of the file that was loaded or refused last
-        self.current = Served.of(blank.new_model()) if blank else Served.load(self.path)
+        self._current = Served.of(blank.new_model()) if blank else Served.load(self.path)
+
+    @property
+    def current(self) -> Served:
+        """The model that is served now. Once in `LOOK_SECONDS` at most, a thread looks whether its file has changed."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            threading.Thread(target=self.refresh, name="look", daemon=True).start()
+        return self._current
 
     @classmethod
     def create(cls, path: Path, config: ModelConfig, input_shape: Sequence[int]) -> "Store":
@@ -151,25 +160,18 @@ class Store:
             return None
         return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
-    def refresh(self, at_once: bool = False) -> None:
-        """Serve the file again if another process has changed it.
-
-        It is looked at once in `LOOK_SECONDS` at most, unless it has to be at once; one thread loads it, and the others
-        go on with the model that they have. A file that cannot be used is reported once, and the model stays.
-        """
-        now = time.monotonic()
-        if not at_once and now - self._looked < LOOK_SECONDS:
-            return
-        self._looked = now
-        if self.signature() in (self._seen, None) or not self._exchange.acquire(blocking=at_once):
+    def refresh(self, wait: bool = False) -> None:
+        """Serve the file anew if another process has changed it. A file that cannot be used is reported once, and the
+        model that was served stays. If the file is being loaded already, return unless `wait` is set."""
+        if self.signature() in (self._seen, None) or not self._exchange.acquire(blocking=wait):
             return
         try:
             if (found := self.signature()) not in (self._seen, None):
                 self._seen = found
-                self.current = Served.load(self.path)
+                self._current = Served.load(self.path)
                 log.info("%s was changed by another process and is served anew", self.path)
-        except SpacenetError as error:
-            log.warning("spacenet: warning: the model that was served stays: %s", error.message)
+        except (SpacenetError, OSError) as error:
+            log.warning("spacenet: warning: %s has changed and is not served: %s", self.path, error)
         finally:
             self._exchange.release()
 
@@ -190,4 +192,4 @@ class Store:
             self._serve(Served.of(edit_file(self.path, edit)))
 
     def _serve(self, served: Served) -> None:
-        self.current, self._seen = served, self.signature()
+        self._current, self._seen = served, self.signature()
