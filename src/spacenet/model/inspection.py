@@ -133,7 +133,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         tasks_left=None if model.method.needs_old_data else model.space_left(),
         class_memory=model.method.class_memory(model.input_shape),
         sizes=_sizes(model, file_bytes, len(owners)),
-        tells_unknown=_tells_unknown(model),
+        tells_unknown=tells_unknown(model),
         keeps_samples=model.method.strategy == "Rehearsal",
         versions={"spacenet": __version__, **{name: version(name) for name in ("torch", "numpy")}},
         task_accuracies=_task_accuracies(model),
@@ -141,7 +141,8 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
     )
 
 
-def _tells_unknown(model: Model) -> bool:
+def tells_unknown(model: Model) -> bool:
+    """Whether a model can say that a sample is like no class."""
     try:
         return bool(model.method.detector)
     except SettingsError:

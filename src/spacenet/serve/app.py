@@ -24,6 +24,7 @@ def create_app(models: Models, pool: Executor, max_bytes: int, hosts: Iterable[s
     """The service as an ASGI application. `pool` are the threads that predict, `hosts` is what it is called."""
     context = Context(models, pool, max_bytes)
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None, docs_url=None)
+    app.state.context = context
     app.add_middleware(HostCheck, hosts=frozenset(hosts))
     add_describing_routes(app, context)
     add_predicting_routes(app, context)

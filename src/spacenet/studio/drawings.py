@@ -21,8 +21,8 @@ LEAST_INK = 32
 PICTURES, MOST_COPIES = 250, 30
 """Pictures of a class to learn from, variations included, and variations of one drawing at most."""
 ANGLE, SCALE, SHEAR, SHIFT = 22.0, 0.3, 0.5, 2.5
-"""The largest changes of a variation: degrees, the logarithm of the size, and pixels. Chosen on held-out digits: smaller
-ones make the model call too many new drawings of the same classes unknown."""
+"""The largest changes of a variation: degrees, the logarithm of the size, and pixels. With smaller ones the model would
+call too many new drawings of the same classes unknown: see docs/studio.md."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Why a model gives an answer: how probable and how typical each class is, and which task's part of it answered."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ def explain(model: Model, sample: Array, rate: float) -> dict[str, Any]:
     classes = [
         {"label": label, "probability": share, "typicality": typical, "task": task}
         for label, share, typical, task in zip(
-            model.classes, probabilities.tolist(), of_classes, _first_tasks(model), strict=True
+            model.classes, probabilities.tolist(), of_classes, first_tasks(model), strict=True
         )
     ]
     return {
@@ -44,10 +45,10 @@ def _task_shares(model: Model, x: Array) -> list[float]:
     """The probability of each task: that of its outputs together."""
     each = model.scores(x).double().softmax(1)[0].numpy()
     ends = np.cumsum([0, *map(len, model.tasks)])
-    return [float(each[first:end].sum()) for first, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [float(each[first:end].sum()) for first, end in pairwise(ends)]
 
 
-def _first_tasks(model: Model) -> list[int]:
+def first_tasks(model: Model) -> list[int]:
     """For each class the number of the task, from 1, in which it was learned first."""
     numbers: dict[Any, int] = {}
     for number, labels in enumerate(model.tasks, 1):
