@@ -47,7 +47,7 @@ def add_route(
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb != "GET":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
-    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
+    about: dict[str, Any] = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
     app.add_api_route(
         path,
         function,
