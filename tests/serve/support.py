@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,14 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from fastapi import FastAPI
 
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
-from spacenet.serve.jobs import Jobs
+from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.models import Hosted, Models
+from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
@@ -83,6 +87,16 @@ def npz(**arrays: Any) -> bytes:
     stream = io.BytesIO()
     np.savez_compressed(stream, **arrays)
     return stream.getvalue()
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let workers only do what a line of Python says, which knows the `folder` of the job."""
+
+    def start(jobs: Jobs, current: QueuedJob) -> Process:
+        command = [sys.executable, "-S", "-c", f"import sys; folder = sys.argv[1]; {script}", str(current.folder.path)]
+        return Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(Jobs, "start_process", start)
 
 
 def ended(it: Service, number: int | None = None) -> dict[str, Any]:
