@@ -55,7 +55,7 @@ def serve(arguments: list[str]) -> int:
     require_extra("serve", "web", "fastapi")
     from spacenet.serve.app import create_app
     from spacenet.serve.hosts import check_names, own_hosts
-    from spacenet.serve.jobs import TrainingJob
+    from spacenet.serve.jobs import Jobs
     from spacenet.serve.models import Hosted, Models, name_models
     from spacenet.serve.server import Server, end_on_signals
     from spacenet.serve.store import Store
@@ -72,9 +72,7 @@ def serve(arguments: list[str]) -> int:
         ExitStack() as opened,
     ):
         jobs = {
-            name: opened.enter_context(closing(TrainingJob(store)))
-            for name, store in stores.items()
-            if options.allow_learn
+            name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if options.allow_learn
         }
         models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
         hosts = allowed | own_hosts(*listener.getsockname()[:2])

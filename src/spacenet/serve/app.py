@@ -38,7 +38,9 @@ def create_app(models: Models, pool: Executor, max_bytes: int, hosts: Iterable[s
 async def _handle_error(request: Request, error: Exception) -> Response:
     match error:
         case RequestError() | DataError():
-            return respond({"error": str(error)}, getattr(error, "status", 422))
+            seconds = getattr(error, "retry_after", None)
+            headers = {} if seconds is None else {"retry-after": str(seconds)}
+            return respond({"error": str(error)}, getattr(error, "status", 422), headers)
         case HTTPException():
             reason = f"{error.detail}: {request.method} {request.url.path}; GET /docs describes what there is"
             return respond({"error": reason}, error.status_code)

@@ -20,7 +20,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.encoders.inputs import TextInput
 from spacenet.model.labels import Label
 from spacenet.serve.images import MAX_IMAGES, MAX_IMAGES_TO_LEARN, File, decode_files, read_base64
-from spacenet.serve.messages import LearnRequest, PredictRequest, RequestError
+from spacenet.serve.messages import EditRequest, LearnRequest, PredictRequest, RequestError
 from spacenet.serve.multipart import read_parts
 from spacenet.serve.options import AnswerOptions
 from spacenet.serve.store import Served
@@ -32,6 +32,7 @@ NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
 MAX_LABEL = 100  # characters of a label
 MAX_TEXT = 100_000  # characters of a text to encode
+UNUSABLE = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
 WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -82,6 +83,15 @@ def read_task(body: bytes, content: Content, served: Served, most: int) -> tuple
     if len(given) != len(inputs):
         raise RequestError(f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
     return inputs, _labels(given)
+
+
+def read_edit(body: bytes, content: Content) -> EditRequest:
+    """A request to /edit."""
+    request = _json(body, content.kind, EditRequest, ())
+    given = (request.label, request.new, request.into, *(request.labels or ()))
+    if not all(_usable(label) for label in given if label is not None):
+        raise RequestError(f"labels: {UNUSABLE}")
+    return request
 
 
 def _read_form(body: bytes, content: Content) -> list[tuple[str, File]]:
@@ -185,8 +195,7 @@ def _labels(given: Sequence[Any]) -> Array:
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
         raise RequestError("labels: give all of them as integers, or all as texts (or all of one other plain type)")
     if not all(map(_usable, given)):
-        reason = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
-        raise RequestError(f"labels: {reason}")
+        raise RequestError(f"labels: {UNUSABLE}")
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
         raise RequestError("labels: the texts are too long in total; make them shorter")
     return np.array(given)
