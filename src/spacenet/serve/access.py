@@ -53,9 +53,7 @@ def _rules() -> dict[str, Rule]:
 
 
 RULES = _rules()
-PATTERNS = [
-    (re.compile(re.sub(r"\{\w+\}", "[^/]+", route)), rule) for route, rule in RULES.items() if "{" in route
-]
+PATTERNS = [(re.compile(re.sub(r"\{\w+\}", "[^/]+", route)), rule) for route, rule in RULES.items() if "{" in route]
 FIRST_PARTS = frozenset(rule.path.split("/")[1] for rule in RULES.values())
 """The first parts of the service's own paths."""
 
@@ -114,7 +112,8 @@ class TokenCheck:
             await refuse(send, 401, f"the token {problem}", headers)
         elif needed == "teaching" and given == "reading":
             headers = {"www-authenticate": 'Bearer realm="spacenet", error="insufficient_scope"'}
-            await refuse(send, 403, "this token permits reading only; teaching needs one of --teach-token-file", headers)
+            reason = "this token permits reading only; teaching needs one of --teach-token-file"
+            await refuse(send, 403, reason, headers)
         else:
             await self.app(scope, receive, send)
 

@@ -11,11 +11,11 @@ LABELS = "One for each input: all integers, all texts, or all of one other plain
 
 
 class RequestError(Exception):
-    """A request that is answered with this reason and HTTP status."""
+    """A request that is answered with this reason and HTTP status; it may be tried again after some seconds."""
 
-    def __init__(self, reason: str, status: int = 422) -> None:
+    def __init__(self, reason: str, status: int = 422, retry_after: int | None = None) -> None:
         super().__init__(reason)
-        self.status = status
+        self.status, self.retry_after = status, retry_after
 
 
 class Request(BaseModel):
