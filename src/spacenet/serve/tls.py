@@ -63,7 +63,7 @@ class SecureConnection(Connection):
         self._handshake = self.loop.create_task(self._shake_hands())
 
     async def _shake_hands(self) -> None:
-        seconds = {"ssl_handshake_timeout": WAIT_SECONDS, "ssl_shutdown_timeout": LINGER_SECONDS}
+        seconds: dict[str, Any] = {"ssl_handshake_timeout": WAIT_SECONDS, "ssl_shutdown_timeout": LINGER_SECONDS}
         try:
             secure = await self.loop.start_tls(self._raw, self, self._context, server_side=True, **seconds)
         except OSError:  # also what is no TLS, and what takes too long
