@@ -53,9 +53,17 @@ class Service:
 
 @contextmanager
 def service(
-    folder: Path, *, learns: bool = False, max_bytes: int = 2**16, knows: tuple[np.ndarray, np.ndarray] | None = None
+    folder: Path,
+    *,
+    learns: bool = False,
+    max_bytes: int = 2**16,
+    knows: tuple[np.ndarray, np.ndarray] | None = None,
+    **rest: Any,
 ) -> Iterator[Service]:
-    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3."""
+    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3.
+
+    `rest` are further arguments of `create_app`.
+    """
     path = folder / "model.safetensors"
     if knows:
         learned = new_model(knows[0].shape[1:])
@@ -63,18 +71,20 @@ def service(
         save_model(path, learned)
     elif not path.exists():
         save_model(path, model())
-    with services({"model": path}, learns=learns, max_bytes=max_bytes) as it:
+    with services({"model": path}, learns=learns, max_bytes=max_bytes, **rest) as it:
         yield it
 
 
 @contextmanager
-def services(files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16) -> Iterator[Service]:
+def services(
+    files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16, **rest: Any
+) -> Iterator[Service]:
     """Serves several models, each with a name."""
     with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
         stores = {name: Store(path) for name, path in files.items()}
         jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
         models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
-        yield Service(create_app(models, pool, max_bytes, {HOST}), models)
+        yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
 
 def npy(array: np.ndarray, **options: Any) -> bytes:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from spacenet.model.labels import Label
 from spacenet.model.predictions import Measured
 from spacenet.model.watching import WatchSummary
+from spacenet.serve.access import endpoint_path, find_rule
 from spacenet.serve.models import Hosted, Models
 
 MAX_LABELS = 1000

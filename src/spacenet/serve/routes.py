@@ -1,9 +1,7 @@
 """What all endpoints share: the models, the limits of bodies, threads for the work, and how an endpoint is added."""
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -11,6 +9,7 @@ from pydantic import BaseModel
 
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
+from spacenet.serve.limits import Work
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
@@ -25,12 +24,12 @@ Result = TypeVar("Result")
 class Context:
     """The models, what limits bodies, and the threads for the work."""
 
-    def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
-        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
+    def __init__(self, models: Models, work: Work, max_bytes: int) -> None:
+        self.models, self.work, self.bodies = models, work, Bodies(max_bytes)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+        return await self.work.run(work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
