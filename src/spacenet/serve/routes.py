@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
 from spacenet.serve.limits import Work
+from spacenet.serve.metrics import Metrics
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
@@ -22,10 +23,12 @@ Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work."""
+    """The models, what limits bodies, the threads for the work, and what is counted."""
 
     def __init__(self, models: Models, work: Work, max_bytes: int) -> None:
-        self.models, self.work, self.bodies = models, work, Bodies(max_bytes)
+        self.models, self.work, self.bodies, self.metrics = models, work, Bodies(max_bytes), Metrics(models)
+        self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
+        self.metrics.read("spacenet_requests_in_work", "Requests that compute, or wait to.", lambda: self.work.in_work)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
