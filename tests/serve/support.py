@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,14 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from fastapi import FastAPI
 
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
-from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.models import Hosted, Models
+from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
@@ -78,7 +82,7 @@ def services(
     """Serves several models, each with a name."""
     with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
         stores = {name: Store(path) for name, path in files.items()}
-        jobs = {name: opened.enter_context(closing(TrainingJob(store))) for name, store in stores.items() if learns}
+        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
         models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
         yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
@@ -95,10 +99,21 @@ def npz(**arrays: Any) -> bytes:
     return stream.getvalue()
 
 
-def ended(it: Service) -> dict[str, Any]:
+def pretend(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let workers only do what a line of Python says, which knows the `folder` of the job."""
+
+    def start(jobs: Jobs, current: QueuedJob) -> Process:
+        command = [sys.executable, "-S", "-c", f"import sys; folder = sys.argv[1]; {script}", str(current.folder.path)]
+        return Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(Jobs, "start_process", start)
+
+
+def ended(it: Service, number: int | None = None) -> dict[str, Any]:
+    """A job when it is over; by default the last that learns."""
     for _ in range(600):
-        job: dict[str, Any] = it.get("/learn")
-        if job["state"] != "running":
+        job: dict[str, Any] = it.get("/learn" if number is None else f"/jobs/{number}")
+        if job["state"] not in ("queued", "running"):
             return job
         time.sleep(0.02)
     raise AssertionError("it goes on for ever")

@@ -38,7 +38,7 @@ def serve(arguments: list[str]) -> int:
 def _serve(options: ServeOptions) -> None:
     from spacenet.serve.app import create_app
     from spacenet.serve.hosts import check_names, own_hosts
-    from spacenet.serve.jobs import TrainingJob
+    from spacenet.serve.jobs import Jobs
     from spacenet.serve.limits import Limits
     from spacenet.serve.models import Hosted, Models, name_models
     from spacenet.serve.server import Server, end_on_signals
@@ -61,11 +61,7 @@ def _serve(options: ServeOptions) -> None:
         ExitStack() as opened,
     ):
         warnings = check_exposure(options, listener.getsockname()[0])
-        jobs = {
-            name: opened.enter_context(closing(TrainingJob(store)))
-            for name, store in stores.items()
-            if main.allow_learn
-        }
+        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if main.allow_learn}
         models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
         hosts = allowed | own_hosts(*listener.getsockname()[:2])
         limits = Limits(most.max_requests, most.timeout)

@@ -18,6 +18,7 @@ from spacenet.serve.models import Models
 from spacenet.serve.predicting import add_predicting_routes
 from spacenet.serve.routes import Context, respond
 from spacenet.serve.teaching import add_teaching_routes
+from spacenet.serve.v2 import add_v2_routes
 
 ABOUT = "Models of spacenet: predict the class of inputs and, where that is allowed, learn new classes."
 
@@ -38,6 +39,7 @@ def create_app(
     add_describing_routes(app, context)
     add_predicting_routes(app, context)
     add_teaching_routes(app, context)
+    add_v2_routes(app, context)
     for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _handle_error)
     return app

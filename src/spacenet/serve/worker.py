@@ -1,6 +1,7 @@
 """The process that learns a task: `python -m spacenet.serve.worker MODEL DATA NEW [BLANK]`.
 
-With BLANK there is no model file yet, and it makes a model of the settings in there. It reports in lines of JSON, and ends when the process that started it does.
+With BLANK there is no model file yet, and it makes a model of the settings in there. It reports in lines of JSON, and
+ends when the process that started it does.
 """
 
 import json
