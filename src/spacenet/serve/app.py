@@ -12,7 +12,7 @@ from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve.describing import add_describing_routes
 from spacenet.serve.gate import Access, Gate
-from spacenet.serve.limits import Limits, Work
+from spacenet.serve.limits import Limits
 from spacenet.serve.messages import RequestError
 from spacenet.serve.metrics import add_metrics_route
 from spacenet.serve.models import Models
@@ -33,7 +33,7 @@ def create_app(
     limits: Limits | None = None,
 ) -> FastAPI:
     """The service as an ASGI application. `pool` are the threads that predict, `hosts` is what it is called."""
-    context = Context(models, Work(pool, limits or Limits()), max_bytes)
+    context = Context(models, pool, max_bytes, limits)
     pages: dict[str, Any] = {"redoc_url": None, "docs_url": None, "redirect_slashes": False}
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, **pages)
     app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access(), metrics=context.metrics)
