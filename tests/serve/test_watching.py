@@ -10,6 +10,7 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.model.file import save_model
+from spacenet.model.labels import Label
 from spacenet.model.model import Model
 from spacenet.model.predictions import Measured
 from spacenet.model.watching import load_watch, watch_path
@@ -20,7 +21,7 @@ from tests.model.support import model as plain_model
 from tests.serve.support import NPY, Service, npy, services
 
 X = np.concatenate([blobs([0, "cat"])[0], np.full((3, 8), 1e20, np.float32)])
-LABELS = [0, 1, "cat", "dog"]
+LABELS: list[Label] = [0, 1, "cat", "dog"]
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +87,8 @@ def test_sets(asked: Service, learned: Model) -> None:
     ],
 )
 def test_bad_rates_are_refused(asked: Service, path: str, body: dict[str, Any], words: str) -> None:
-    answer = asked.post(
-        path,
-        content=json.dumps({"inputs": X[:1].tolist(), **body}).encode(),
-        headers={"content-type": "application/json"},
-    )
+    content = json.dumps({"inputs": X[:1].tolist(), **body}).encode()
+    answer = asked.post(path, content=content, headers={"content-type": "application/json"})
     assert (answer.status_code, words in answer.json()["error"]) == (422, True), answer.text
 
 
@@ -98,10 +96,8 @@ def test_a_service_that_watches(file: Path, learned: Model, capsys: pytest.Captu
     with services({"model": file}, unknown=0.05, max_bytes=2**20) as it:
         answer = it.post("/predict", json={"inputs": X.tolist()}).json()["predictions"]
         assert [each["unknown"] for each in answer] == (learned.typicality(X) < 0.05).tolist()
-        it.post(
-            "/v2/models/model/infer",
-            json={"inputs": [{"name": "input", "datatype": "FP32", "shape": [40, 8], "data": X[:40].tolist()}]},
-        )
+        tensor = {"name": "input", "datatype": "FP32", "shape": [40, 8], "data": X[:40].tolist()}
+        it.post("/v2/models/model/infer", json={"inputs": [tensor]})
         counted = it.get("/watch")
         assert counted == it.get("/models/model/watch")
         assert counted["samples"] == 83
@@ -147,7 +143,7 @@ def test_classes_that_come_and_go(tmp_path: Path) -> None:
     ]
     counting.count(["dog", *LABELS[:3]], measured(), current=False)
     assert counting.summary().samples == 8
-    assert [each.label for each in counting.summary().classes][0] == "new", "a replaced model changes no classes"
+    assert counting.summary().classes[0].label == "new", "a replaced model changes no classes"
 
 
 def test_files_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
