@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
 from spacenet.serve.limits import Limits
+from spacenet.serve.metrics import Metrics
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
@@ -25,10 +26,12 @@ Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work."""
+    """The models, what limits bodies, the threads for the work, and what is counted."""
 
     def __init__(self, models: Models, pool: Executor, max_bytes: int, limits: Limits | None = None) -> None:
         self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes, limits)
+        self.metrics = Metrics(models)
+        self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
