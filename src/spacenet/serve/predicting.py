@@ -14,6 +14,7 @@ from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
 from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs
+from spacenet.serve.request_log import note
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
 from spacenet.serve.store import NOTHING_LEARNED, Served
 
@@ -63,6 +64,7 @@ def measure_all(
     context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
 ) -> Iterator[Measured]:
     """What the model says of samples, in parts: the one place where the inputs of a request become predictions."""
+    note(samples=len(x))
     x = served.encode(x)
     context.metrics.samples.labels(hosted.name).observe(len(x))
     for first in range(0, len(x), MAX_SAMPLES):

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -35,13 +36,14 @@ class Context:
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+        in_context = copy_context().run  # of this request
+        return await asyncio.get_running_loop().run_in_executor(self.pool, in_context, work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
         name = request.path_params.get("name")
         found = self.models.default if name is None else self.models[name]
-        note(request.scope, model=found.name)
+        note(model=found.name)
         return found
 
 
