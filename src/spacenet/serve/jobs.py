@@ -24,7 +24,7 @@ from spacenet.model.editing import Edit
 from spacenet.model.labels import Label, distinct
 from spacenet.serve.history import History
 from spacenet.serve.messages import MAX_CLASSES, Job, RequestError, State
-from spacenet.serve.queued import Description, QueuedJob
+from spacenet.serve.queued import Description, QueuedJob, claim_jobs
 from spacenet.serve.recovery import now, take_up_jobs
 from spacenet.serve.store import NOTHING_LEARNED, Store
 
@@ -64,10 +64,12 @@ class Jobs:
         self._runner: threading.Thread | None = None
         self._held_out: dict[int, tuple[Array, Array]] = {}
         self._history = History(store.path if durable else None)
-        left = take_up_jobs(store, self._history, self._prefix)
-        self._waiting = deque(left if durable else ())
-        for each in left if not durable else ():
-            each.remove()
+        self._waiting = deque[QueuedJob]()
+        if durable:
+            self._waiting.extend(take_up_jobs(store, self._history, self._prefix))
+        else:
+            for left in claim_jobs(self._parent, self._prefix):
+                left.remove()
         if self._waiting:
             with self._changed:
                 self._start_runner()
@@ -93,7 +95,8 @@ class Jobs:
     def running(self) -> Job | None:
         """The job that is being done now."""
         running = self._running
-        return None if running is None else self._history.jobs.get(running.number)
+        job = None if running is None else self._history.jobs.get(running.number)
+        return job if job is not None and job.state == "running" else None
 
     def wait(self, number: int, seconds: float | None = None) -> Job:
         """The job when it is over, or after so many seconds."""

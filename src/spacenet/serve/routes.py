@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -11,28 +12,39 @@ from pydantic import BaseModel
 
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
+from spacenet.serve.limits import Limits
+from spacenet.serve.metrics import Metrics
 from spacenet.serve.models import Hosted, Models
-from spacenet.serve.reading import JSON
+from spacenet.serve.multipart import read_boundary
+from spacenet.serve.options import read_flag
+from spacenet.serve.reading import FORM, JSON, Content
+from spacenet.serve.request_log import note
 
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+FILE = {"type": "string", "format": "binary"}
 Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work."""
+    """The models, what limits bodies, the threads for the work, and what is counted."""
 
-    def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
-        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
+    def __init__(self, models: Models, pool: Executor, max_bytes: int, limits: Limits | None = None) -> None:
+        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes, limits)
+        self.metrics = Metrics(models)
+        self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+        in_context = copy_context().run  # of this request
+        return await asyncio.get_running_loop().run_in_executor(self.pool, in_context, work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
         name = request.path_params.get("name")
-        return self.models.default if name is None else self.models[name]
+        found = self.models.default if name is None else self.models[name]
+        note(model=found.name)
+        return found
 
 
 def add_route(
@@ -44,7 +56,7 @@ def add_route(
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb != "GET":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
-    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
+    about: dict[str, Any] = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
     app.add_api_route(
         path,
         function,
@@ -70,13 +82,17 @@ def describe_body(form: type[BaseModel], binary: Mapping[str, str], parameters: 
     """A request's body and parameters for the service's description; `binary` has a text for each content type."""
     content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
     for kind, words in binary.items():
-        content[kind] = {"schema": {"type": "string", "format": "binary", "description": words}}
+        if kind in FORM:
+            content[kind] = {"schema": {"type": "object", "additionalProperties": FILE, "description": words}}
+        else:
+            content[kind] = {"schema": {**FILE, "description": words}}
     return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
 
 
-def content_type(request: Request) -> str:
-    """The kind of a request's body, without its parameters."""
-    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+def content_of(request: Request) -> Content:
+    """How a request's body is to be read."""
+    kind, boundary = read_boundary(request.headers.get("content-type", ""))
+    return Content(kind, boundary, read_flag(request.query_params, "resize"))
 
 
 def respond(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -6,8 +6,9 @@ from spacenet.serve import messages
 from spacenet.serve.jobs import Jobs
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
-from spacenet.serve.reading import NPZ, read_edit, read_task
-from spacenet.serve.routes import Context, add_model_route, content_type, describe_body, respond
+from spacenet.serve.options import RESIZE
+from spacenet.serve.reading import FORM, NPZ, Content, read_edit, read_task
+from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
 
 NO_LEARNING = "this service does not learn; it can be started with --allow-learn"
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
@@ -22,21 +23,21 @@ class Teaching:
         self.context = context
 
     async def learn(self, request: Request) -> Response:
-        hosted, kind = self.context.hosted(request), content_type(request)
+        hosted, content = self.context.hosted(request), content_of(request)
         jobs = _jobs_of(hosted)
         jobs.check_room()  # before the body is received
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(self._learn, hosted, jobs, body, kind)
+            return await self.context.in_thread(self._learn, hosted, jobs, body, content)
 
-    def _learn(self, hosted: Hosted, jobs: Jobs, body: bytes, kind: str) -> Response:
-        x, y = read_task(body, kind, hosted.store.current.target, self.context.bodies.max_bytes)
+    def _learn(self, hosted: Hosted, jobs: Jobs, body: bytes, content: Content) -> Response:
+        x, y = read_task(body, content, hosted.store.current, self.context.bodies.max_bytes)
         return respond(jobs.submit_learn(x, y), 202)
 
     async def edit(self, request: Request) -> Response:
-        jobs, kind = _jobs_of(self.context.hosted(request)), content_type(request)
+        jobs, content = _jobs_of(self.context.hosted(request)), content_of(request)
         jobs.check_room()
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(_edit, jobs, body, kind)
+            return await self.context.in_thread(_edit, jobs, body, content)
 
     async def last(self, request: Request) -> Response:
         jobs = self.context.hosted(request).jobs
@@ -58,7 +59,8 @@ def add_teaching_routes(app: FastAPI, context: Context) -> None:
     """Add /learn, /edit and /jobs."""
     teaching, form = Teaching(context), messages.Job
     task = dict.fromkeys(NPZ, "Arrays x and y, as numpy.savez writes them." + OF_IMAGES)
-    body = describe_body(messages.LearnRequest, task)
+    task |= dict.fromkeys(FORM, "Image files. The name of each one's field is its label.")
+    body = describe_body(messages.LearnRequest, task, [RESIZE])
     add_model_route(app, "POST /learn 202", teaching.learn, form, "Learn a task", body)
     add_model_route(app, "GET /learn", teaching.last, form, "The last job that learns")
     edit = describe_body(messages.EditRequest, {})
@@ -74,8 +76,8 @@ def _jobs_of(hosted: Hosted) -> Jobs:
     return hosted.jobs
 
 
-def _edit(jobs: Jobs, body: bytes, kind: str) -> Response:
-    request = read_edit(body, kind)
+def _edit(jobs: Jobs, body: bytes, content: Content) -> Response:
+    request = read_edit(body, content)
     single = () if request.label is None else (request.label,)
     labels = (*single, *(request.labels or ()))
     into, other = (request.new, request.into) if request.action == "rename" else (request.into, request.new)
