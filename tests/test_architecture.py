@@ -28,6 +28,7 @@ ORDER = (
     "report",
     "api",
     "serve",
+    "studio",
     "cli",
 )
 """Each may import those before it; so there are no cycles among packages."""

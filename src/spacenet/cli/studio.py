@@ -51,6 +51,7 @@ def studio(arguments: list[str]) -> int:
         require_extra("studio", "studio", name)
     from spacenet.serve.app import create_app
     from spacenet.serve.hosts import own_hosts
+    from spacenet.serve.metrics import show_connections
     from spacenet.serve.server import Server, end_on_signals
     from spacenet.studio.app import add_studio_routes
     from spacenet.studio.session import Session
@@ -69,6 +70,7 @@ def studio(arguments: list[str]) -> int:
         add_studio_routes(app, session, app.state.context)
         server = Server(app)
         ending.server = server
+        show_connections(app, server.guard)
         address = f"http://{HOST}:{port}"
         print(f"The studio is at {address} (on this computer only; Ctrl-C ends it)", flush=True)
         if not options.no_browser:

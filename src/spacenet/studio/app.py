@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.reading import IMAGES
-from spacenet.serve.routes import Context, add_route, content_type, respond
+from spacenet.serve.routes import Context, add_route, content_of, respond
 from spacenet.studio import messages
 from spacenet.studio.session import Session
 
@@ -103,7 +103,7 @@ class Studio:
         return await self.context.in_thread(work, *args)
 
     def _check_image(self, request: Request) -> None:
-        if (kind := content_type(request)) not in IMAGES:
+        if (kind := content_of(request).kind) not in IMAGES:
             raise RequestError(f"content type {kind or '(none)'}; send one of {', '.join(IMAGES)}", 415)
 
 

@@ -10,8 +10,8 @@ from spacenet.data.features import image_format_of
 from spacenet.data.images import ImageFormat, decode_image
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
+from spacenet.serve.images import DECODING
 from spacenet.serve.messages import RequestError
-from spacenet.serve.reading import DECODING
 from spacenet.serve.store import Served
 from spacenet.studio.drawings import SIDE, DrawingInput
 from spacenet.utils.extras import require_extra

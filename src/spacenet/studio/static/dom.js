@@ -51,7 +51,7 @@ export function bar(fraction, mark = null, className = "") {
   return made;
 }
 
-const SHOWN = 6000; // milliseconds
+const SHOWN = 4000; // milliseconds
 let fading = 0;
 
 /** Say something to people who see the page, for a while, and to those who hear it. */
