@@ -17,7 +17,7 @@ export function drawAnswer(answer) {
     make("span", { className: "figure" }, percent(each.probability))));
   return [
     make("div", { className: `verdict${answer.unknown ? " is-unknown" : ""}` }, seen,
-      make("div", {}, make("p", { className: "label" }, title), make("p", { className: "note" }, about))),
+      make("p", { className: "label" }, title), make("p", { className: "note" }, about)),
     make("ol", { className: "bars", "aria-label": "Probability of each class" }, rows),
   ];
 }

@@ -6,7 +6,7 @@ function ask(title, content, buttons) {
   const dialog = find("dialog");
   const form = make("form", { method: "dialog" },
     make("h2", { id: "dialog-title" }, title), ...content,
-    make("div", { className: "row end" }, make("button", { value: "", formNoValidate: true }, "Back"), ...buttons));
+    make("div", { className: "row end" }, make("button", { type: "button", onclick: () => dialog.close() }, "Back"), ...buttons));
   dialog.replaceChildren(form);
   dialog.returnValue = "";
   dialog.showModal();

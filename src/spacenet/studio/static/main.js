@@ -107,6 +107,7 @@ function clearAnswer() {
   page.answered += 1;
   tryOut.pad.clear();
   find("answer").replaceChildren();
+  find("answer").removeAttribute("aria-busy");
   find("why").hidden = true;
 }
 
@@ -227,7 +228,10 @@ const tryPicture = (picture) => attempt(async () => {
   }
   page.lastPicture = picture;
   const number = (page.answered += 1);
-  const answer = await api.getAnswer(picture, page.rate);
+  find("answer").setAttribute("aria-busy", "true");
+  const answer = await api.getAnswer(picture, page.rate).finally(() => {
+    if (number === page.answered) find("answer").removeAttribute("aria-busy");
+  });
   if (number !== page.answered) return null;
   find("answer").replaceChildren(...drawAnswer(answer));
   const rate = page.state.tells_unknown ? [drawRate(page.rate, changeRate)] : [];
