@@ -12,7 +12,7 @@ from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.reading import IMAGES
 from spacenet.serve.routes import Context, add_route, content_of, respond
 from spacenet.studio import messages
-from spacenet.studio.session import Session
+from spacenet.studio.session import RATE, Session
 
 STATIC = Path(__file__).with_name("static")
 KINDS = {
@@ -34,7 +34,6 @@ HEADERS = {
     "cache-control": "no-store",
     "permissions-policy": "camera=(self), microphone=(), geolocation=()",
 }
-RATE = 0.05
 LABEL = {"name": "label", "in": "query", "required": True, "schema": {"type": "string"}}
 RATE_PARAMETER = {"name": "rate", "in": "query", "schema": {"type": "number", "default": RATE}}
 NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 1}}

@@ -27,6 +27,8 @@ from spacenet.studio.starting import Start, blank_model, find_photo_problem
 from spacenet.utils.files import save_bytes
 
 NAME = "model"
+RATE = 0.05
+"""The typicality below which a picture is unknown, unless the page asks for another."""
 HELD_OUT = 0.2
 """The fraction of each class's examples that is set aside to measure accuracy."""
 
