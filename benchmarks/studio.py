@@ -60,11 +60,11 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
         figures["drawings"] = _drawings(options)
         rows = [[name, *(f"{100 * value:.1f} %" for value in row)] for name, row in figures["drawings"].items()]
         heads = ["learned from", "accuracy", "known called unknown", "unknown found"]
-        console.print(Table("Digits 0 to 4; unknown are 5 to 9", heads, rows).render())
+        console.print(Table("Digits 0 to 4; unknown are 5 to 9", heads, rows))
     if options.photos:
         figures["photos"] = _photos(options)
         rows = [[name, str(value)] for name, value in figures["photos"].items()]
-        console.print(Table("Photos", ["figure", "value"], rows).render())
+        console.print(Table("Photos", ["figure", "value"], rows))
     return figures
 
 
@@ -124,14 +124,13 @@ def _photos(options: Options) -> dict[str, Any]:
             state = _learn(client)
             _answer(client, test[labels[0]][0])
             figures[f"task {number}: s from Learn to the first answer"] = _seconds(began)
-            right = [_answer(client, content) == str(label) for label in TASKS[0] for content in test[label]]
-            figures[f"task {number}: % of the first five right, {len(right)} test images"] = round(100 * np.mean(right), 1)
+            right = _try_all(client, test, TASKS[0])
+            figures[f"task {number}: % of the first five right, of {len(right)}"] = round(100 * np.mean(right), 1)
             counts = [each["after"] for each in state["classes"] if int(each["label"]) in TASKS[0]]
-            figures[f"task {number}: of those set aside"] = (
-                f"{sum(each['right'] for each in counts)} of {sum(each['of'] for each in counts)}"
-            )
-        right = [_answer(client, content) == str(label) for label in range(10) for content in test[label]]
-        figures[f"% of all ten right, {len(right)} test images"] = round(100 * np.mean(right), 1)
+            aside = [sum(each[name] for each in counts) for name in ("right", "of")]
+            figures[f"task {number}: right, and all, of those set aside"] = aside
+        right = _try_all(client, test, range(10))
+        figures[f"% of all ten right, of {len(right)}"] = round(100 * np.mean(right), 1)
     return figures
 
 
@@ -152,6 +151,11 @@ def _learn(client: httpx.Client) -> dict[str, Any]:
     if job["state"] != "done":
         raise RunError(f"the task was not learned: {job['error']}")
     return _checked(client.get("/studio"))
+
+
+def _try_all(client: httpx.Client, test: list[list[bytes]], labels: range) -> list[bool]:
+    """Whether each test image of these classes is right."""
+    return [_answer(client, content) == str(label) for label in labels for content in test[label]]
 
 
 def _answer(client: httpx.Client, content: bytes) -> str:

@@ -12,11 +12,12 @@ import spacenet
 from spacenet.model.file import save_model
 from spacenet.studio import session as session_module
 from spacenet.studio.examples import MOST
+from spacenet.studio.pictures import read_picture
 from tests.model.support import model as table_model
 from tests.studio.support import PNG, SIDE, Studio, draw, studio, to_png
 
 Image = pytest.importorskip("PIL.Image", reason="the studio needs the extra 'studio'")
-HOSTILE = '<img src=x onerror=alert(1)> "&\'; ../../etc'
+HOSTILE = "<img src=x onerror=alert(1)> \"&'; ../../etc"
 
 
 @pytest.fixture
@@ -37,7 +38,8 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
 
 def measured(state: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     counts = [(each["label"], each["before"], each["after"]) for each in state["classes"]]
-    return {label: tuple(part and (part["right"], part["of"]) for part in parts) for label, *parts in counts}
+    pairs = [(label, *(part and (part["right"], part["of"]) for part in parts)) for label, *parts in counts]
+    return {label: (before, after) for label, before, after in pairs}
 
 
 def test_it_begins_with_nothing(fresh: Studio) -> None:
@@ -92,7 +94,7 @@ def test_examples_are_deleted_after_learning(taught: Studio) -> None:
     kept = taught.ask("GET", "/studio/model.safetensors").content
     for content in learned:
         pixels = np.asarray(Image.open(io.BytesIO(content)))
-        sample = session_module.read_picture(content, taught.store.current).sample
+        sample = read_picture(content, taught.store.current).sample
         assert pixels.tobytes() not in kept
         rows = [row.tobytes() for row in sample.reshape(28, 28)[10:14]]
         assert not any(row in kept or np.float32(np.frombuffer(row, np.uint8)).tobytes() in kept for row in rows)

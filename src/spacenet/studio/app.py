@@ -1,7 +1,7 @@
 """The page of the studio and its endpoints, beside those of the service: rename, forget, undo and cancel are theirs."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.reading import IMAGES
-from spacenet.serve.routes import Context, add_route, content_of, respond
+from spacenet.serve.routes import FILE, Context, add_route, content_of, respond
 from spacenet.studio import messages
 from spacenet.studio.session import RATE, Session
 
@@ -37,7 +37,6 @@ HEADERS = {
 LABEL = {"name": "label", "in": "query", "required": True, "schema": {"type": "string"}}
 RATE_PARAMETER = {"name": "rate", "in": "query", "schema": {"type": "number", "default": RATE}}
 NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 1}}
-ONE_IMAGE = "One image file of any size."
 
 
 class Studio:
@@ -111,27 +110,27 @@ def add_studio_routes(app: FastAPI, session: Session, context: Context) -> None:
     studio = Studio(session, context)
     for path in sorted(STATIC.iterdir()):
         app.add_route("/" if path.name == "index.html" else f"/static/{path.name}", _serve_file(path))
-    state, number = messages.State, {"parameters": [NUMBER]}
-    image = {kind: {"schema": {"type": "string", "format": "binary", "description": ONE_IMAGE}} for kind in IMAGES}
-    picture = {"requestBody": {"required": True, "content": image}}
-    start = {"application/json": {"schema": messages.StartRequest.model_json_schema()}}
+    state, example = messages.State, messages.Added
+    start = _describe(["application/json"], messages.StartRequest.model_json_schema())
+    file, picture = (_describe(kinds, FILE) for kinds in (["application/octet-stream"], IMAGES))
+    label, rate, number = ({"parameters": [each]} for each in (LABEL, RATE_PARAMETER, NUMBER))
     add_route(app, "GET /studio", studio.state, state, "What the page of the studio shows")
-    about = {"requestBody": {"required": True, "content": start}}
-    add_route(app, "POST /studio/start", studio.start, state, "Begin with a new model", about)
-    file = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-    about = {"requestBody": {"required": True, "content": file}}
-    add_route(app, "POST /studio/open", studio.open, state, "Go on with a copy of a model file", about)
-    about = {**picture, "parameters": [LABEL]}
-    add_route(app, "POST /studio/examples 201", studio.add, messages.Added, "Add an example of a class", about)
-    about = {"parameters": [LABEL]}
-    add_route(app, "DELETE /studio/examples", studio.remove_class, state, "Remove the examples of a class", about)
-    add_route(app, "GET /studio/examples/{number}", studio.example, messages.Added, "An example, as PNG", number)
+    add_route(app, "POST /studio/start", studio.start, state, "Begin with a new model", start)
+    add_route(app, "POST /studio/open", studio.open, state, "Go on with a copy of a model file", file)
+    add_route(app, "POST /studio/examples 201", studio.add, example, "Add an example of a class", picture | label)
+    add_route(app, "DELETE /studio/examples", studio.remove_class, state, "Remove the examples of a class", label)
+    add_route(app, "GET /studio/examples/{number}", studio.example, example, "An example, as PNG", number)
     add_route(app, "DELETE /studio/examples/{number}", studio.remove, state, "Remove an example", number)
     add_route(app, "POST /studio/learn 202", studio.learn, Job, "Learn the examples, but for a fifth of them")
-    about = {**picture, "parameters": [RATE_PARAMETER]}
-    add_route(app, "POST /studio/answer", studio.answer, messages.Answer, "What the model makes of a picture", about)
+    answer = "What the model makes of a picture, and why"
+    add_route(app, "POST /studio/answer", studio.answer, messages.Answer, answer, picture | rate)
     add_route(app, "GET /studio/model.safetensors", studio.model, state, "The model file")
-    add_route(app, "GET /studio/model.onnx", studio.onnx, state, "The model as ONNX", {"parameters": [RATE_PARAMETER]})
+    add_route(app, "GET /studio/model.onnx", studio.onnx, state, "The model as ONNX", rate)
+
+
+def _describe(kinds: Iterable[str], schema: Any) -> dict[str, Any]:
+    """A request's body for the description of the service."""
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
 
 
 def _serve_file(path: Path) -> Callable[[Request], Any]:

@@ -1,6 +1,5 @@
 """Drawings as samples: 28 × 28 pixels, as the digits of MNIST are, and variations of the few that a person draws."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,19 +70,19 @@ def _place(sums: Array, length: int) -> int:
     return int(np.clip(round(SIDE / 2 - center), 0, SIDE - length))
 
 
-def vary_drawings(x: Array, y: Sequence[Any], seed: int = 0) -> tuple[Array, Array]:
+def vary_drawings(x: Array, y: Array, seed: int = 0) -> tuple[Array, Array]:
     """Drawings (n, …, 28, 28) and their labels, with variations of each: turned, slanted, larger, smaller, shifted.
 
     Classes with few drawings get many variations of each; those with `PICTURES` drawings get none.
     """
-    rng, labels = np.random.default_rng(seed), np.asarray(y)
-    counts = {label: int((labels == label).sum()) for label in dict.fromkeys(labels.tolist())}
-    pictures, names = [x], [labels]
-    for row, label in enumerate(labels.tolist()):
+    rng = np.random.default_rng(seed)
+    counts = {label: int((y == label).sum()) for label in dict.fromkeys(y.tolist())}
+    pictures, names = [x], [y]
+    for row, label in enumerate(y.tolist()):
         copies = min(MOST_COPIES, max(0, round(PICTURES / counts[label]) - 1))
         made = [_vary(x[row].reshape(SIDE, SIDE), rng).reshape(x.shape[1:]) for _ in range(copies)]
         pictures += [np.stack(made)] if made else []
-        names.append(np.repeat(labels[row : row + 1], copies))
+        names.append(np.repeat(y[row : row + 1], copies))
     return np.concatenate(pictures), np.concatenate(names)
 
 
@@ -94,4 +93,4 @@ def _vary(picture: Array, rng: np.random.Generator) -> Array:
     middle = np.full(2, (SIDE - 1) / 2)
     offset = middle - matrix @ middle + rng.uniform(-SHIFT, SHIFT, 2)
     made = ndimage.affine_transform(picture.astype(np.float32), matrix, offset, order=1)
-    return np.clip(made, 0, 255).astype(np.uint8)
+    return np.asarray(np.clip(made, 0, 255), np.uint8)

@@ -1,7 +1,7 @@
 """The examples that a person has given and the model has not learned yet, in memory and bounded."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from spacenet.serve.messages import RequestError
@@ -34,7 +34,7 @@ class Examples:
         self._held: dict[int, Example] = {}
         self._given, self._bytes, self._lock = 0, 0, threading.Lock()
 
-    def __iter__(self) -> "Iterable[Example]":  # type: ignore[override]
+    def __iter__(self) -> Iterator[Example]:
         return iter([*self._held.values()])
 
     def __len__(self) -> int:
