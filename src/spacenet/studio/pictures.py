@@ -11,7 +11,6 @@ from spacenet.data.images import ImageFormat, decode_image
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.serve.images import DECODING
-from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Served
 from spacenet.studio.drawings import SIDE, DrawingInput
 from spacenet.utils.extras import require_extra
@@ -19,6 +18,7 @@ from spacenet.utils.extras import require_extra
 THUMBNAIL = 96
 """Pixels of the longest side of what the page shows of a photo."""
 DRAWINGS = ImageFormat((1, SIDE, SIDE), resize=True, encoder=DrawingInput())
+SHOWS = "the studio shows images to a model"
 Kind = Literal["drawings", "photos", "images"]
 """What a model takes: drawings of 28 × 28 pixels, photos by way of an encoder, or images of a size of its own."""
 
@@ -33,20 +33,20 @@ class Picture:
 
 
 def find_kind(served: Served) -> Kind:
-    """What kind of pictures a model takes. Raises `RequestError` for a model that takes none."""
+    """What kind of pictures a model takes. Raises `DataError` for a model that takes none."""
     model = served.model
     if model.config.preprocessing.encoder:
         if served.encoder is None:
-            raise RequestError(str((served.description["encoder"] or {}).get("problem")))
+            raise DataError(str((served.description["encoder"] or {}).get("problem")))
         if served.encoder.images is None:
-            raise RequestError(f"the studio shows images to a model; this one takes {served.encoder.takes.needs}")
+            raise DataError(f"{SHOWS}; this one takes {served.encoder.takes.needs}")
         return "photos"
     if model.input_shape in ((1, SIDE, SIDE), (SIDE, SIDE)):
         return "drawings"
     try:
         ImageFormat.for_model(model.input_shape, served.target.scale, resize=True)
     except DataError as error:
-        raise RequestError(f"the studio shows images to a model. {error.message}") from error
+        raise DataError(f"{SHOWS}; {error.message.removeprefix('images: ')}") from error
     return "images"
 
 

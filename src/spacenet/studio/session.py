@@ -1,6 +1,7 @@
 """What the page works on: the model with its jobs, the examples that wait, and those that were set aside."""
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,10 @@ RATE = 0.05
 """The typicality below which a picture is unknown, unless the page asks for another."""
 HELD_OUT = 0.2
 """The fraction of each class's examples that is set aside to measure accuracy."""
+
+
+FEWEST = 2
+"""Examples to learn a new class from, unless they are drawings, of which there are variations."""
 
 
 class Session:
@@ -78,7 +83,7 @@ class Session:
                 save_bytes(path, content)
                 store = Store(path)
                 find_kind(store.current)
-            except (SpacenetError, RequestError) as error:
+            except SpacenetError as error:
                 path.unlink(missing_ok=True)
                 reason = str(error).replace(f"{path}: ", "").replace(str(path), "the file")
                 raise RequestError(f"the model cannot be opened: {reason}") from error
@@ -133,6 +138,8 @@ class Session:
             learned, of = x[~held], labels[~held]
             if find_kind(served) == "drawings":
                 learned, of = vary_drawings(learned, of)
+            else:
+                _check_enough(of, served.model.classes)
             job = self.jobs.submit_learn(learned, of)
             aside = [label for label, out in zip(y, held, strict=True) if out]
             self._learning[job.number] = ([each.number for each in given], x[held], aside)
@@ -234,6 +241,13 @@ class Session:
                 raise RequestError(error.message, 409) from error
             finally:
                 path.unlink(missing_ok=True)
+
+
+def _check_enough(labels: Array, known: Sequence[Label]) -> None:
+    """Raise `RequestError` for a new class with a single example: nothing could be said of what is typical of it."""
+    for label in labels.tolist():
+        if label not in known and int((labels == label).sum()) < FEWEST:
+            raise RequestError(f"{label} has a single example; add another")
 
 
 def _known_class(label: Label, task: int, before: Any, after: Any) -> dict[str, Any]:

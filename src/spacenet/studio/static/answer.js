@@ -40,7 +40,7 @@ function explain(answer, state) {
   const [best] = answer.classes;
   const units = state.layers.reduce((sum, layer) => sum + (layer.reserved[best.task - 1] ?? 0), 0);
   const part = `Task ${best.task}, with ${units} units of its own, has ${percentInWords(answer.tasks[best.task - 1])} of the probability.`;
-  if (answer.typicality === null) return `${part} This model cannot say “unknown”; it was made with a method that does not keep class statistics.`;
+  if (answer.typicality === null) return `${part} This model cannot say “unknown”: its method keeps no class statistics, or a task had a single example of each class.`;
   const { label, typicality } = answer.classes.reduce((one, other) => (other.typicality > one.typicality ? other : one));
   const less = `The nearest class is ${label}: of its examples, ${percentInWords(typicality)} are less typical than this`;
   const limit = percent(answer.rate);
