@@ -3,9 +3,9 @@
 import asyncio
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
 from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.models import Hosted, Models
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
@@ -27,8 +28,9 @@ NPZ = {"content-type": "application/x-npz"}
 class Service:
     """A service and a way to ask it."""
 
-    def __init__(self, app: FastAPI, store: Store, learning: TrainingJob | None) -> None:
-        self.app, self.store, self.learning = app, store, learning
+    def __init__(self, app: FastAPI, models: Models) -> None:
+        self.app, self.models = app, models
+        self.store, self.learning = models.default.store, models.default.jobs
 
     def ask(self, verb: str, path: str, **request: Any) -> httpx.Response:
         async def asked() -> httpx.Response:
@@ -57,9 +59,18 @@ def service(
         save_model(path, learned)
     elif not path.exists():
         save_model(path, model())
-    store = Store(path)
-    with ThreadPoolExecutor(2) as pool, closing(TrainingJob(store)) if learns else nullcontext() as learning:
-        yield Service(create_app(store, learning, pool, max_bytes, {HOST}), store, learning)
+    with services({"model": path}, learns=learns, max_bytes=max_bytes) as it:
+        yield it
+
+
+@contextmanager
+def services(files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16) -> Iterator[Service]:
+    """Serves several models, each with a name."""
+    with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
+        stores = {name: Store(path) for name, path in files.items()}
+        jobs = {name: opened.enter_context(closing(TrainingJob(store))) for name, store in stores.items() if learns}
+        models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
+        yield Service(create_app(models, pool, max_bytes, {HOST}), models)
 
 
 def npy(array: np.ndarray, **options: Any) -> bytes:

@@ -81,6 +81,21 @@ class Health(BaseModel):
     learning: Annotated[Job | None, Field(description="The task that is being learned now.")]
 
 
+class ModelSummary(BaseModel):
+    """A model of the service."""
+
+    name: Annotated[str, Field(description="Its endpoints begin with /models/NAME.")]
+    tasks: int
+    classes: Annotated[int, Field(description="How many.")]
+    learns: Annotated[bool, Field(description="Whether requests may change it.")]
+
+
+class ModelList(BaseModel):
+    """The models of the service. Addresses without a name mean the first."""
+
+    models: list[ModelSummary]
+
+
 class EncoderFacts(BaseModel):
     """The frozen network that turns images into the features that the model takes."""
 

@@ -1,0 +1,86 @@
+"""What all endpoints share: the models, the limits of bodies, threads for the work, and how an endpoint is added."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from pydantic import BaseModel
+
+from spacenet.serve import messages
+from spacenet.serve.bodies import Bodies
+from spacenet.serve.models import Hosted, Models
+from spacenet.serve.reading import JSON
+
+MODEL_PATH = "/models/{name}"
+NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+Result = TypeVar("Result")
+
+
+class Context:
+    """The models, what limits bodies, and the threads for the work."""
+
+    def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
+        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
+
+    async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Work that takes a while must not block other requests."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+
+    def hosted(self, request: Request) -> Hosted:
+        """The model that a request is about: the one in its path, else the first."""
+        name = request.path_params.get("name")
+        return self.models.default if name is None else self.models[name]
+
+
+def add_route(
+    app: FastAPI, route: str, function: Any, form: type[BaseModel], summary: str, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Add an endpoint; `route` is its verb, path and, if that is not 200, status."""
+    verb, path, *rest = route.split()
+    status = int(rest[0]) if rest else 200
+    responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
+    if verb != "GET":
+        responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
+    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
+    app.add_api_route(
+        path,
+        function,
+        methods=[verb],
+        response_model=None,
+        status_code=status,
+        openapi_extra=dict(extra or {}),
+        **about,
+    )
+
+
+def add_model_route(
+    app: FastAPI, route: str, function: Any, form: type[BaseModel], summary: str, extra: Mapping[str, Any] | None = None
+) -> None:
+    """Add an endpoint twice: for the first model, and under /models/NAME for each."""
+    verb, path, *rest = route.split()
+    add_route(app, route, function, form, summary, extra)
+    named = {**(extra or {}), "parameters": [NAME_PARAMETER, *(extra or {}).get("parameters", ())]}
+    add_route(app, " ".join([verb, MODEL_PATH + path, *rest]), function, form, f"{summary}, of one model", named)
+
+
+def describe_body(form: type[BaseModel], binary: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[str, Any]:
+    """A request's body and parameters for the service's description; `binary` has a text for each content type."""
+    content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
+    for kind, words in binary.items():
+        content[kind] = {"schema": {"type": "string", "format": "binary", "description": words}}
+    return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
+
+
+def content_type(request: Request) -> str:
+    """The kind of a request's body, without its parameters."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def respond(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """JSON in plain ASCII: labels may hold what is not text to UTF-8."""
+    plain = content.model_dump() if isinstance(content, BaseModel) else content
+    body = json.dumps(plain, separators=(",", ":"))
+    return Response(body, status, media_type="application/json", headers=headers)
