@@ -49,6 +49,7 @@ def test_health_and_model(served: Service) -> None:
         "tasks": [[0, 1], [2, 3]],
         "encoder": None,
         "takes": ["samples of the shape (8,), as JSON or npy"],
+        "tells_unknown": False,
     }
 
 
@@ -58,10 +59,11 @@ def test_predictions_are_the_models(served: Service) -> None:
     answer = served.post("/predict", json={"inputs": x.tolist(), "top": 4})
     assert answer.status_code == 200
     assert answer.json()["tasks"] == 2
-    rows = [{each["label"]: each["probability"] for each in row} for row in answer.json()["predictions"]]
+    rows = [{each["label"]: each["probability"] for each in row["top"]} for row in answer.json()["predictions"]]
     np.testing.assert_allclose([[row[label] for label in range(4)] for row in rows], expected)
     best = served.post("/predict", json={"inputs": x.tolist()}).json()["predictions"]
-    assert best == [row[0] for row in answer.json()["predictions"]]
+    assert best == [{**row, "top": row["top"][:1]} for row in answer.json()["predictions"]]
+    assert all(row["top"] == [{"label": row["label"], "probability": row["probability"]}] for row in best)
     assert [each["label"] for each in best] == expected.argmax(1).tolist()
     assert served.post("/predict", content=npy(x), headers=NPY).json()["predictions"] == best
 
@@ -70,8 +72,9 @@ def test_predictions_are_the_models(served: Service) -> None:
 def test_the_likeliest_come_first(served: Service, top: int) -> None:
     x, _ = blobs([0, 3])
     rows = served.post("/predict", json={"inputs": x.tolist(), "top": top}).json()["predictions"]
-    assert {len(row) for row in rows} == {min(top, 4)}
-    assert all(row == sorted(row, key=lambda each: -float(each["probability"])) for row in rows)
+    assert {len(row["top"]) for row in rows} == {min(top, 4)}
+    assert all(row["top"] == sorted(row["top"], key=lambda each: -float(each["probability"])) for row in rows)
+    assert all(row["label"] == row["top"][0]["label"] for row in rows)
     assert rows == served.post(f"/predict?top={top}", content=npy(x), headers=NPY).json()["predictions"]
 
 
@@ -208,7 +211,7 @@ def test_too_large_bodies_are_refused_while_they_come(served: Service) -> None:
 
 
 def test_too_large_answers_are_refused(served: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacenet.serve.store.MAX_PREDICTIONS", 5)
+    monkeypatch.setattr("spacenet.serve.predicting.MAX_PREDICTIONS", 5)
     assert served.post("/predict", json={"inputs": [ROW] * 5}).status_code == 200
     assert served.post("/predict", json={"inputs": [ROW] * 2, "top": 3}).status_code == 413
 
@@ -269,11 +272,11 @@ def test_inputs_that_the_network_cannot_bear(tmp_path: Path) -> None:
 def test_labels_in_any_script_are_answered(tmp_path: Path) -> None:
     with service(tmp_path, knows=(blobs([0, 1])[0], np.repeat(["ä", "猫"], 20))) as it:
         rows = it.post("/predict", json={"inputs": [ROW], "top": 2}).json()["predictions"]
-        assert {each["label"] for each in rows[0]} == {"ä", "猫"} == set(it.get("/model")["classes"])
+        assert {each["label"] for each in rows[0]["top"]} == {"ä", "猫"} == set(it.get("/model")["classes"])
 
 
 def test_a_fault_of_ours_shows_no_traceback(served: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spacenet.serve.store.Served.predict", lambda *_: 1 / 0)
+    monkeypatch.setattr("spacenet.serve.store.Served.measure", lambda *_: 1 / 0)
     answer = served.post("/predict", json={"inputs": [ROW]})
     assert (answer.status_code, list(answer.json())) == (500, ["error"])
     assert "division" not in answer.text

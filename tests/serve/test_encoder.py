@@ -12,7 +12,7 @@ import pytest
 import spacenet
 from spacenet.data import images as image_files
 from spacenet.encoders import loading
-from spacenet.serve import store as served
+from spacenet.serve import store
 from tests.encoders.support import FEATURES, pictures, save_exported
 from tests.serve.support import NPY, NPZ, Service, ended, npy, npz, service
 
@@ -69,7 +69,7 @@ def test_arrays_of_images_and_features(asked: Service, here: Path) -> None:
 def test_image_files(asked: Service, kind: str) -> None:
     content = file_of(pictures(1, 1, (50, 70))[0], kind)
     answer = asked.post("/predict?top=2", content=content, headers={"content-type": f"image/{kind}"}).json()
-    assert [each["label"] for each in answer["predictions"][0]] == ["green", "red"]
+    assert [each["label"] for each in answer["predictions"][0]["top"]] == ["green", "red"]
 
 
 def test_bad_images(asked: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_bad_images(asked: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (answer.status_code, "takes images as bytes" in answer.text) == (422, True)
     answer = asked.post("/predict", content=npy(pictures(1)[0].transpose(1, 2, 0)), headers=NPY)
     assert (answer.status_code, "for a single image give x[None]" in answer.text) == (422, True)
-    monkeypatch.setattr(served, "MAX_IMAGES", 3)
+    monkeypatch.setattr(store, "MAX_IMAGES", 3)
     assert asked.post("/predict", content=npy(pictures(4)), headers=NPY).status_code == 413
 
 
@@ -100,7 +100,7 @@ def test_what_the_model_takes(asked: Service) -> None:
     assert found["encoder"]["name"] == "tiny.pt2"
     assert len(found["encoder"]["checksum"]) == 64
     assert found["encoder"]["problem"] is None
-    assert [text.split()[0] for text in found["takes"]] == ["features", "images", "one"]
+    assert [text.split()[0] for text in found["takes"]] == ["features", "images", "image"]
     content = asked.get("/openapi.json")["paths"]["/predict"]["post"]["requestBody"]["content"]
     assert {"application/json", "application/x-npy", "image/png", "image/bmp"} <= set(content)
     assert "image/webp" in asked.ask("GET", "/docs").text

@@ -150,6 +150,13 @@ def decode_image(content: bytes, image_format: ImageFormat, where: str) -> Array
     return _read_image(BytesIO(content), image_format, where)
 
 
+def count_pixels(content: bytes, where: str) -> int:
+    """How many pixels an image file in memory says that it has; they are not decoded."""
+    with _open(BytesIO(content), where) as image:
+        width, height = image.size
+        return int(width * height)
+
+
 def _map_files(
     function: Callable[[Path], Item], files: Sequence[Path], damage: Damage | None
 ) -> tuple[list[Path], list[Item]]:

@@ -5,7 +5,7 @@ import io
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -47,42 +47,80 @@ def warn_of_scale(model: Model, x: Array) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What a model says of samples, one row for each, before it is an answer: what is unknown and how many classes
+    are listed is decided later."""
+
+    probabilities: Array
+    """(n, classes); a row of zeros if the sample is like no class and its values are too large to compute with."""
+    typicality: Array | None = None
+    """(n,), where it is asked for."""
+    sets: Array | None = None
+    """(n, classes) as booleans, where sets are asked for."""
+
+    def __len__(self) -> int:
+        return len(self.probabilities)
+
+    def __getitem__(self, rows: slice) -> "Measured":
+        typicality, sets = (None if each is None else each[rows] for each in (self.typicality, self.sets))
+        return Measured(self.probabilities[rows], typicality, sets)
+
+    def is_unknown(self, rate: float | None) -> Array:
+        """Which samples are like no class; none of them without a rate."""
+        if rate is None or self.typicality is None:
+            return np.zeros(len(self), bool)
+        return self.typicality < rate
+
+    def predictions(
+        self, classes: Sequence[Label], inputs: Sequence[str], rows: Sequence[int | None], top: int, rate: float | None
+    ) -> list[Prediction]:
+        """The most probable classes of each sample, none of unknown ones."""
+        best = np.argsort(-self.probabilities, axis=1, kind="stable")[:, :top]
+        shares = np.take_along_axis(self.probabilities, best, 1).tolist()
+        unknown = self.is_unknown(rate).tolist()
+        typicality = [None] * len(self) if rate is None or self.typicality is None else self.typicality.tolist()
+        sets = [None] * len(self) if self.sets is None else [np.flatnonzero(own).tolist() for own in self.sets]
+        return [
+            Prediction(
+                name,
+                row,
+                () if strange else [(classes[number], share) for number, share in zip(numbers, own, strict=True)],
+                typical,
+                None if of_set is None else [classes[number] for number in of_set],
+            )
+            for name, row, strange, numbers, own, typical, of_set in zip(
+                inputs, rows, unknown, best.tolist(), shares, typicality, sets, strict=True
+            )
+        ]
+
+
+def measure(model: Model, x: Array, typicality: bool = False, coverage: float | None = None) -> Measured:
+    """The probabilities of samples, and where asked for their typicality and their sets of classes."""
+    sets = None if coverage is None else model.predict_set(x, coverage)
+    if not typicality:
+        return Measured(model.predict_proba(x), None, sets)
+    typical = model.typicality(x)
+    try:
+        return Measured(model.predict_proba(x), typical, sets)
+    except DataError:  # values too large to compute with are like no class
+        some, probabilities = typical > 0, np.zeros((len(x), len(model.classes)))
+        if some.any():
+            probabilities[some] = model.predict_proba(x[some])
+        return Measured(probabilities, typical, sets)
+
+
 def predict_chunk(
     model: Model, chunk: Chunk, top: int = 1, unknown: float | None = None, coverage: float | None = None
 ) -> list[Prediction]:
     """Predict; with `unknown`, samples that are like no class have none: that many of those of known classes, too. With
     `coverage`, each has its set of classes."""
-    if coverage is not None:
-        sets, classes = model.predict_set(chunk.x, coverage), model.classes
-        found = predict_chunk(model, chunk, top, unknown)
-        return [
-            replace(each, classes_of_set=[classes[number] for number in np.flatnonzero(own)])
-            for each, own in zip(found, sets, strict=True)
-        ]
-    if unknown is not None:
-        return _predict_known(model, chunk, top, unknown)
-    probabilities = model.predict_proba(chunk.x)
-    if not np.isfinite(probabilities).all():
-        bad = int(np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0])
+    found = measure(model, chunk.x, unknown is not None, coverage)
+    if not np.isfinite(found.probabilities).all():
+        bad = int(np.flatnonzero(~np.isfinite(found.probabilities).all(axis=1))[0])
         reason = "the values are too large for the network; are they scaled like those that it learned from?"
         raise DataError(f"{_name(chunk.inputs[bad], chunk.rows[bad], True)}: {reason}")
-    classes = model.classes
-    best = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
-    return [
-        Prediction(name, row, [(classes[number], float(own[number])) for number in numbers])
-        for name, row, numbers, own in zip(chunk.inputs, chunk.rows, best, probabilities, strict=True)
-    ]
-
-
-def _predict_known(model: Model, chunk: Chunk, top: int, unknown: float) -> list[Prediction]:
-    typicality = model.typicality(chunk.x)
-    known = np.flatnonzero(typicality >= unknown).tolist()
-    inputs, rows = [chunk.inputs[row] for row in known], [chunk.rows[row] for row in known]
-    found = iter(predict_chunk(model, Chunk(inputs, rows, chunk.x[known]), top) if len(known) else ())
-    return [
-        replace(next(found) if share >= unknown else Prediction(name, row, ()), typicality=share)
-        for name, row, share in zip(chunk.inputs, chunk.rows, typicality.tolist(), strict=True)
-    ]
+    return found.predictions(model.classes, chunk.inputs, chunk.rows, top, unknown)
 
 
 def accuracy(model: Model, x: Array, y: Array) -> float:

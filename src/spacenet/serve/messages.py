@@ -6,7 +6,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spacenet.model.labels import Label
 
-INPUTS = "Samples as they were when the model was learned: raw values, nested as its input shape or flat."
+INPUTS = (
+    "Samples as they were when the model was learned: raw values, nested as its input shape or flat; or texts, if its "
+    "encoder takes texts."
+)
+IMAGES = "Image files (PNG, JPEG, WebP, BMP) as base64, in place of inputs."
+UNKNOWN = "Call inputs that are like no class unknown: this fraction of inputs of known classes is called so, too."
+COVERAGE = "Give the set of classes that each input may be of; this fraction of inputs has its class in it."
 LABELS = "One for each input: all integers, all texts, or all of one other plain type."
 
 
@@ -25,34 +31,51 @@ class Request(BaseModel):
 
 
 class PredictRequest(Request):
-    """Inputs to classify."""
+    """Inputs to classify, or images."""
 
-    inputs: Annotated[list[Any], Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0]]])]
-    top: Annotated[int, Field(ge=1, description="How many of the most probable classes to return for each input.")] = 1
+    inputs: Annotated[list[Any] | None, Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0]]])] = None
+    images: Annotated[list[str] | None, Field(description=IMAGES)] = None
+    top: Annotated[int | None, Field(ge=1, description="How many of the most probable classes to list (1).")] = None
+    unknown: Annotated[float | None, Field(description=UNKNOWN)] = None
+    coverage: Annotated[float | None, Field(description=COVERAGE)] = None
 
 
 class LearnRequest(Request):
-    """A task to learn: inputs and their labels."""
+    """A task to learn: inputs, or images, and their labels."""
 
-    inputs: Annotated[list[Any], Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0], [7.0, 0.0, 1.5]]])]
+    inputs: Annotated[list[Any] | None, Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0], [7.0, 0.0, 1.5]]])] = (
+        None
+    )
+    images: Annotated[list[str] | None, Field(description=IMAGES)] = None
     labels: Annotated[list[Any], Field(description=LABELS, examples=[["cat", "dog"]])]
 
 
-class Prediction(BaseModel):
+class Share(BaseModel):
     """A class and its probability."""
 
     label: Label
     probability: float
 
 
+class Prediction(BaseModel):
+    """What was found for one input."""
+
+    label: Annotated[Label | None, Field(description="The most probable class; null if the input is unknown.")]
+    probability: Annotated[float | None, Field(description="Its probability; null if the input is unknown.")]
+    top: Annotated[list[Share], Field(description="The most probable classes; empty if the input is unknown.")]
+    unknown: Annotated[bool, Field(description="Where asked for: whether the input is like no class.")] = False
+    typicality: Annotated[
+        float, Field(description="Where unknown is asked for: how many samples of its class are less typical, about.")
+    ] = 0.0
+    set: Annotated[list[Label], Field(description="Where coverage is asked for: the classes it may be of.")] = []
+
+
 class Predictions(BaseModel):
     """One entry for each input, in the same order."""
 
+    model: Annotated[str, Field(description="The name of the model.")]
     tasks: Annotated[int, Field(description="Tasks that the model had learned when it made all of these predictions.")]
-    predictions: Annotated[
-        list[Prediction] | list[list[Prediction]],
-        Field(description="The most probable class of each input; with top above 1, a list of the most probable."),
-    ]
+    predictions: list[Prediction]
 
 
 class Job(BaseModel):
@@ -114,6 +137,7 @@ class Description(BaseModel):
     takes: Annotated[list[str], Field(description="The kinds of inputs that it answers.")]
     classes: list[Label]
     tasks: Annotated[list[list[Label]], Field(description="The labels of each task.")]
+    tells_unknown: Annotated[bool, Field(description="Whether it can say that an input is of no known class.")]
     space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]
 
 

@@ -22,6 +22,8 @@ class Hosted:
     store: Store
     jobs: TrainingJob | None = None
     """None if it only predicts."""
+    rate: float | None = None
+    """Where requests do not say, this fraction of inputs of known classes is called unknown; None for no inputs."""
 
 
 class Models:

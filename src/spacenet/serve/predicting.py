@@ -1,16 +1,24 @@
 """The endpoint that predicts: /predict."""
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 from fastapi import FastAPI, Request, Response
 
+from spacenet.data.arrays import MAX_SAMPLES
+from spacenet.data.preprocessing import Array
+from spacenet.model.predictions import Measured
 from spacenet.serve import messages
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
-from spacenet.serve.reading import IMAGES, NPY, read_inputs
-from spacenet.serve.routes import Context, add_model_route, content_type, describe_body, respond
+from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
+from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs
+from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
+from spacenet.serve.store import Served
 
-TOP = {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}}
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
-MAX_TOP = 10**6
+MAX_PREDICTIONS = 100_000  # classes with their probabilities in one response
 
 
 class Predicting:
@@ -20,27 +28,71 @@ class Predicting:
         self.context = context
 
     async def predict(self, request: Request) -> Response:
-        hosted, kind, top = self.context.hosted(request), content_type(request), _top(request)
+        hosted, content = self.context.hosted(request), content_of(request)
+        options = AnswerOptions.of_query(request.query_params)
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(self._predict, hosted, body, kind, top)
+            return await self.context.in_thread(self._predict, hosted, body, content, options)
 
-    def _predict(self, hosted: Hosted, body: bytes, kind: str, top: int) -> Response:
+    def _predict(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Response:
         served = hosted.store.current  # taken once: all of an answer comes from one model
-        inputs, top = read_inputs(body, kind, top, served.target)
-        return respond(served.predict(inputs, top))
+        check_usable(hosted, served)
+        x, options = read_inputs(body, content, options, served)
+        options = complete_options(hosted, served, options)
+        named = min(options.top, len(served.classes))
+        if len(x) * named > MAX_PREDICTIONS:
+            reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
+            raise RequestError(reason, 413)
+        rows: list[dict[str, Any]] = []
+        for found in measure_all(self.context, hosted, served, x, options):
+            rows += _answers(found, served, options)
+        return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
+
+
+def check_usable(hosted: Hosted, served: Served) -> None:
+    """Raise `RequestError` if the model has no classes."""
+    if not served.classes:
+        raise RequestError(f"the model {hosted.name} knows no classes yet", 503)
+
+
+def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> AnswerOptions:
+    """The same with the rate of the service where none is asked for, if the model can tell unknown inputs."""
+    asked = options.unknown is not None or options.coverage is not None
+    if asked and not served.tells_unknown:
+        reason = f"the model {hosted.name} ({served.model.config.method}) cannot tell unknown inputs"
+        raise RequestError(f"{reason}; leave out unknown and coverage, or serve a model of spacenet-density")
+    return replace(options, unknown=hosted.rate) if options.unknown is None and served.tells_unknown else options
+
+
+def measure_all(
+    context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
+) -> Iterator[Measured]:
+    """What the model says of samples, in parts: the one place where the inputs of a request become predictions."""
+    x = served.encode(x)
+    for first in range(0, len(x), MAX_SAMPLES):
+        yield served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
+
+
+def _answers(found: Measured, served: Served, options: AnswerOptions) -> Iterator[dict[str, Any]]:
+    """In the form of `messages.Prediction`."""
+    nothing = [""] * len(found)
+    for each in found.predictions(served.classes, nothing, range(len(found)), options.top, options.unknown):
+        top = [{"label": label, "probability": share} for label, share in each.classes]
+        first = top[0] if top else {"label": None, "probability": None}
+        answer: dict[str, Any] = {**first, "top": top}
+        if options.unknown is not None:
+            answer |= {"unknown": not top, "typicality": each.typicality}
+        if each.classes_of_set is not None:
+            answer["set"] = each.classes_of_set
+        yield answer
 
 
 def add_predicting_routes(app: FastAPI, context: Context) -> None:
     """Add POST /predict."""
     files = dict.fromkeys(NPY, "One array of inputs, as numpy.save writes it." + OF_IMAGES)
-    files |= dict.fromkeys(IMAGES, "One image file of any size, for models with an encoder.")
-    body = describe_body(messages.PredictRequest, files, [TOP])
+    files |= dict.fromkeys(IMAGES, "One image file, for models of images and models with an encoder of images.")
+    files |= dict.fromkeys(
+        FORM, "Image files, in the order in which they are answered; their fields may have any name."
+    )
+    body = describe_body(messages.PredictRequest, files, [*PARAMETERS, RESIZE])
     predict = Predicting(context).predict
     add_model_route(app, "POST /predict", predict, messages.Predictions, "Predict the class of inputs", body)
-
-
-def _top(request: Request) -> int:
-    text = request.query_params.get("top", "1")
-    if not (text.isascii() and text.isdigit() and len(text) < 8 and 1 <= int(text) <= MAX_TOP):
-        raise RequestError(f"top: {text[:20]!r} is not a number of classes (need 1 or more)")
-    return int(text)

@@ -1,12 +1,13 @@
 """From the body of a request to arrays, checking everything: it may be malicious."""
 
 import math
+import re
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import chain
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,55 +15,113 @@ from pydantic import ValidationError
 
 from spacenet.data import arrays
 from spacenet.data.checks import find_nonfinite, to_native
-from spacenet.data.features import image_format_of
-from spacenet.data.images import decode_image
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.inputs import TextInput
 from spacenet.model.labels import Label
+from spacenet.serve.images import MAX_IMAGES, MAX_IMAGES_TO_LEARN, File, decode_files, read_base64
 from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
+from spacenet.serve.multipart import read_parts
+from spacenet.serve.options import AnswerOptions
+from spacenet.serve.store import Served
 
 JSON = ("application/json",)
+FORM = ("multipart/form-data",)
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
 NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
 MAX_LABEL = 100  # characters of a label
+MAX_TEXT = 100_000  # characters of a text to encode
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
+WHOLE = re.compile(r"-?[0-9]{1,18}")
 Form = TypeVar("Form", bound=Request)
 
 
-DECODING = Lock()
-"""One image is decoded at a time: a small file may be a large image."""
+@dataclass(frozen=True)
+class Content:
+    """How a body is to be read."""
+
+    kind: str
+    """Its content type, without parameters."""
+    boundary: bytes = b""
+    """What separates the parts of a form."""
+    resize: bool = False
+    """Whether images of another size are resized to the model's."""
+
+    def target(self, served: Served) -> Target:
+        """What the samples are read as."""
+        return replace(served.target, resize=self.resize)
 
 
-def read_inputs(body: bytes, kind: str, top: int, target: Target) -> tuple[Array, int]:
-    """A request to /predict: inputs, and how many classes to return (the query's number unless the body has one)."""
-    if kind in NPY:
-        return _concat(list(arrays.read_npy(BytesIO(body), "the body", target.shape_in))), top
-    if kind in IMAGES:
-        return _image(body, target), top
-    request = _json(body, kind, PredictRequest, (*NPY, *IMAGES))
-    return _nested(request.inputs, target.shape), request.top if "top" in request.model_fields_set else top
+def read_inputs(body: bytes, content: Content, options: AnswerOptions, served: Served) -> tuple[Array, AnswerOptions]:
+    """A request to /predict: inputs, and what it wants to know of them."""
+    target = content.target(served)
+    if content.kind in NPY:
+        return _concat(list(arrays.read_npy(BytesIO(body), "the body", target.shape_in))), options
+    if content.kind in IMAGES:
+        return decode_files([("the image", body)], target, MAX_IMAGES), options
+    if content.kind in FORM:
+        return decode_files([each for _, each in _read_form(body, content)], target, MAX_IMAGES), options
+    request = _json(body, content.kind, PredictRequest, (*FORM, *NPY, *IMAGES))
+    return _samples(request, target, MAX_IMAGES), options.of_body(request)
 
 
-def read_task(body: bytes, kind: str, target: Target, most: int) -> tuple[Array, Array]:
-    """A request to /learn: inputs and labels."""
-    if kind in NPZ:
+def read_task(body: bytes, content: Content, served: Served, most: int) -> tuple[Array, Array]:
+    """A request to /learn: inputs and labels. An archive has at most so many bytes when unpacked."""
+    target = content.target(served)
+    if content.kind in NPZ:
         inputs, given = _npz(body, target, most)
+    elif content.kind in FORM:
+        fields = _read_form(body, content)
+        inputs = decode_files([each for _, each in fields], target, MAX_IMAGES_TO_LEARN)
+        given = _labels_of_names([name for name, _ in fields], served.classes)
     else:
-        request = _json(body, kind, LearnRequest, NPZ)
-        inputs, given = _nested(request.inputs, target.shape), request.labels
+        request = _json(body, content.kind, LearnRequest, (*FORM, *NPZ))
+        inputs, given = _samples(request, target, MAX_IMAGES_TO_LEARN), request.labels
     if len(given) != len(inputs):
         raise RequestError(f"there are {len(inputs)} inputs and {len(given)} labels; give one label for each input")
     return inputs, _labels(given)
 
 
-def _image(body: bytes, target: Target) -> Array:
-    """One image file, prepared for the encoder."""
-    if target.encoder is None:
-        raise RequestError("the service has no encoder for image files; GET /model says what it takes", 415)
-    with DECODING:
-        return decode_image(body, image_format_of(target.encoder), "the image")[None]
+def _read_form(body: bytes, content: Content) -> list[tuple[str, File]]:
+    """The image files of a form, each with the name of its field."""
+    parts = read_parts(body, content.boundary)
+    for part in parts:
+        if part.filename is None:
+            reason = f"the field {part.name[:100]!r} of the form is no file; options belong into the address: ?top=3"
+            raise RequestError(reason)
+    return [(part.name, (part.where, part.content)) for part in parts]
+
+
+def _labels_of_names(names: Sequence[str], classes: Sequence[Label]) -> list[Any]:
+    """Names of fields as labels: as integers, if those of the model are and all names can be read so."""
+    numbers = bool(classes) and all(type(label) is int for label in classes)
+    return [int(name) for name in names] if numbers and all(map(WHOLE.fullmatch, names)) else list(names)
+
+
+def _samples(request: PredictRequest | LearnRequest, target: Target, most: int) -> Array:
+    """The inputs of a JSON body, or its images."""
+    if (request.inputs is None) == (request.images is None):
+        raise RequestError("give either inputs or images")
+    if request.images is not None:
+        return decode_files(read_base64(request.images), target, most)
+    inputs = request.inputs or []
+    takes_texts = target.encoder is not None and isinstance(target.encoder.takes, TextInput)
+    return (
+        read_texts(inputs)
+        if takes_texts and isinstance(next(iter(inputs), None), str)
+        else _nested(inputs, target.shape)
+    )
+
+
+def read_texts(texts: Sequence[Any]) -> Array:
+    """Texts as an array. They may be long, but not so long that numpy would need much more space than they do."""
+    if any(not isinstance(text, str) or len(text) > MAX_TEXT for text in texts):
+        raise RequestError(f"inputs: give texts of at most {MAX_TEXT:,} characters, or features")
+    if 4 * len(texts) * max(map(len, texts)) > MAX_LABELS_BYTES:
+        raise RequestError("inputs: the texts are too long in total; send fewer at a time", 413)
+    return np.array(texts)
 
 
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:

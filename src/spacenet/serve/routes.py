@@ -12,10 +12,13 @@ from pydantic import BaseModel
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
 from spacenet.serve.models import Hosted, Models
-from spacenet.serve.reading import JSON
+from spacenet.serve.multipart import read_boundary
+from spacenet.serve.options import read_flag
+from spacenet.serve.reading import FORM, JSON, Content
 
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+FILE = {"type": "string", "format": "binary"}
 Result = TypeVar("Result")
 
 
@@ -70,13 +73,17 @@ def describe_body(form: type[BaseModel], binary: Mapping[str, str], parameters: 
     """A request's body and parameters for the service's description; `binary` has a text for each content type."""
     content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
     for kind, words in binary.items():
-        content[kind] = {"schema": {"type": "string", "format": "binary", "description": words}}
+        if kind in FORM:
+            content[kind] = {"schema": {"type": "object", "additionalProperties": FILE, "description": words}}
+        else:
+            content[kind] = {"schema": {**FILE, "description": words}}
     return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
 
 
-def content_type(request: Request) -> str:
-    """The kind of a request's body, without its parameters."""
-    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+def content_of(request: Request) -> Content:
+    """How a request's body is to be read."""
+    kind, boundary = read_boundary(request.headers.get("content-type", ""))
+    return Content(kind, boundary, read_flag(request.query_params, "resize"))
 
 
 def respond(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

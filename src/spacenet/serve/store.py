@@ -2,31 +2,30 @@
 
 import logging
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacenet.data.arrays import MAX_SAMPLES
 from spacenet.data.features import encode_samples
-from spacenet.data.inputs import Chunk
+from spacenet.data.images import ImageFormat
 from spacenet.data.parts import Target
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import short_name
-from spacenet.errors import ModelFileError, SpacenetError
+from spacenet.encoders.inputs import TextInput
+from spacenet.errors import DataError, ModelFileError, SettingsError, SpacenetError
 from spacenet.model.file import load_model
+from spacenet.model.labels import Label
 from spacenet.model.model import Model
-from spacenet.model.predictions import predict_chunk
+from spacenet.model.predictions import Measured, measure
+from spacenet.serve.images import MAX_IMAGES
 from spacenet.serve.messages import RequestError
-from spacenet.serve.reading import IMAGES
 from spacenet.utils.files import atomic_write
 from spacenet.utils.lock import lock
 
-MAX_PREDICTIONS = 100_000  # predictions in one response
-MAX_IMAGES = 256
-"""Images in one request; an image of a few bytes takes as long to encode as any other."""
 log = logging.getLogger("spacenet")
 Signature = tuple[int, int, int]
 
@@ -37,16 +36,26 @@ class Served:
 
     model: Model
     encoder: Encoder | None
+    classes: list[Label]
+    tells_unknown: bool
+    """Whether it can say how typical samples are."""
     description: dict[str, Any]  # in the form of `messages.Description`
 
     @classmethod
     def load(cls, path: Path) -> "Served":
         model = load_model(path)
-        model.predict_proba(np.zeros((1, *model.input_shape), np.float32))  # packs it, so that no request has to
+        classes, tells_unknown = model.classes, False
+        if classes:
+            one = np.zeros((1, *model.input_shape), np.float32)
+            model.predict_proba(one)  # packs it, so that no request has to
+            with suppress(SettingsError):  # of a method that cannot
+                model.typicality(one)
+                tells_unknown = True
         encoder, facts = find_encoder(model)
         description: dict[str, Any] = {"method": model.config.method, "input_shape": model.input_shape}
-        description |= {"classes": model.classes, "tasks": model.tasks, "space_left": model.space_left()}
-        return cls(model, encoder, {**description, "encoder": facts, "takes": _kinds(model, encoder)})
+        description |= {"classes": classes, "tasks": model.tasks, "space_left": model.space_left()}
+        description |= {"encoder": facts, "takes": _kinds(model, encoder), "tells_unknown": tells_unknown}
+        return cls(model, encoder, classes, tells_unknown, description)
 
     @property
     def target(self) -> Target:
@@ -55,36 +64,31 @@ class Served:
 
     def check_task(self, x: Array, y: Array) -> tuple[Array, Array]:
         """`Model.check_task`, but images stay images: the process that learns them encodes them."""
-        if not self.takes_images(x):
+        if not self.needs_encoder(x):
             return self.model.check_task(x, y)
         features = np.broadcast_to(np.float32(0), (len(x), *self.model.input_shape))
         return x, self.model.check_task(features, y)[1]
 
-    def takes_images(self, x: Array) -> bool:
-        """Whether these samples are images for the encoder. Raises `DataError` for what it does not take."""
+    def needs_encoder(self, x: Array) -> bool:
+        """Whether these are samples for the encoder. Raises `DataError` for what it does not take."""
         if self.encoder is None or x.shape[1:] == self.model.input_shape:
             return False
         self.encoder.check(x)
         return True
 
-    def predict(self, x: Array, top: int) -> dict[str, Any]:
-        """The most probable classes of each input, in the form of `messages.Predictions`."""
-        named = min(top, len(self.model.classes))
-        if len(x) * named > MAX_PREDICTIONS:
-            reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
-            raise RequestError(reason, 413)
-        if self.takes_images(x):
-            if len(x) > MAX_IMAGES:
-                raise RequestError(f"{len(x)} images are more than {MAX_IMAGES}; send fewer at a time", 413)
-            assert self.encoder is not None
-            x = encode_samples(self.encoder, x, keep=False, threads=1)
-        rows: list[list[dict[str, Any]]] = []
-        for first in range(0, len(x), MAX_SAMPLES):
-            part = x[first : first + MAX_SAMPLES]
-            chunk = Chunk(["inputs"] * len(part), range(first, first + len(part)), part)
-            for each in predict_chunk(self.model, chunk, named):
-                rows.append([{"label": label, "probability": share} for label, share in each.classes])
-        return {"tasks": len(self.model.tasks), "predictions": rows if top > 1 else [row[0] for row in rows]}
+    def encode(self, x: Array) -> Array:
+        """Samples as the model takes them."""
+        if not self.needs_encoder(x):
+            return x
+        if len(x) > MAX_IMAGES:
+            raise RequestError(f"{len(x)} samples to encode are more than {MAX_IMAGES}; send fewer at a time", 413)
+        assert self.encoder is not None
+        return encode_samples(self.encoder, x, keep=False, threads=1)
+
+    def measure(self, x: Array, typicality: bool = False, coverage: float | None = None) -> Measured:
+        """What the model says of samples: their probabilities and, where asked for, typicality and sets. At most
+        `MAX_SAMPLES` at a time."""
+        return measure(self.model, x, typicality, coverage)
 
 
 def find_encoder(model: Model) -> tuple[Encoder | None, dict[str, Any] | None]:
@@ -104,9 +108,16 @@ def find_encoder(model: Model) -> tuple[Encoder | None, dict[str, Any] | None]:
 def _kinds(model: Model, encoder: Encoder | None) -> list[str]:
     numbers = "features" if model.config.preprocessing.encoder else "samples"
     found = [f"{numbers} of the shape {model.input_shape}, as JSON or npy"]
+    files = "image files (PNG, JPEG, WebP, BMP), as one body, in a form, or as base64 in JSON"
     if encoder is not None and encoder.images is not None:
         found += ["images as bytes of any size, (n, h, w), (n, 3, h, w) or (n, h, w, 3), as npy"]
-        found += [f"one image file of any size, as {', '.join(IMAGES)}"]
+        found += [f"{files}, of any size"]
+    elif encoder is not None and isinstance(encoder.takes, TextInput):
+        found += ["texts, as JSON"]
+    elif encoder is None and len(model.input_shape) > 1:
+        with suppress(DataError):
+            shape = ImageFormat.for_model(model.input_shape, model.fitted_normalization.scale, False).size
+            found += [f"{files}, of {shape[0]} × {shape[1]} pixels, or of any size with ?resize=true"]
     return found
 
 
