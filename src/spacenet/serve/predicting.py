@@ -1,6 +1,6 @@
 """The endpoint that predicts: /predict."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +13,14 @@ from spacenet.serve import messages
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
-from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs
+from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs, read_small_inputs
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
 from spacenet.serve.store import Served
 
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
 MAX_PREDICTIONS = 100_000  # classes with their probabilities in one response
+MAX_SMALL = 256  # the same of a request that is computed together with others
+Question = tuple[Served, Array, AnswerOptions]
 
 
 class Predicting:
@@ -31,21 +33,42 @@ class Predicting:
         hosted, content = self.context.hosted(request), content_of(request)
         options = AnswerOptions.of_query(request.query_params)
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(self._predict, hosted, body, content, options)
+            question = self._read_small(hosted, body, content, options)
+            if question is None:
+                return await self.context.in_thread(self._predict, hosted, body, content, options)
+            served, x, options = question
+            found = await measure_together(self.context, hosted, served, x, options)
+            return _respond(hosted, served, [found], options)
 
     def _predict(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Response:
         served = hosted.store.current  # taken once: all of an answer comes from one model
         check_usable(hosted, served)
         x, options = read_inputs(body, content, options, served)
         options = complete_options(hosted, served, options)
-        named = min(options.top, len(served.classes))
-        if len(x) * named > MAX_PREDICTIONS:
-            reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
-            raise RequestError(reason, 413)
-        rows: list[dict[str, Any]] = []
-        for found in measure_all(self.context, hosted, served, x, options):
-            rows += _answers(found, served, options)
-        return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
+        if (size := _size(served, x, options)) > MAX_PREDICTIONS:
+            reason = f"{len(x)} × {size // len(x)} predictions are more than {MAX_PREDICTIONS:,}"
+            raise RequestError(f"{reason}; send fewer at a time", 413)
+        return _respond(hosted, served, measure_all(self.context, hosted, served, x, options), options)
+
+    def _read_small(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> "Question | None":
+        """A few samples for a model that has classes; None if reading or answering them may take a while."""
+        served = hosted.store.current
+        if not served.classes or (found := read_small_inputs(body, content, options, served)) is None:
+            return None
+        x, options = found
+        if _size(served, x, options) > MAX_SMALL or served.needs_encoder(x):
+            return None
+        return served, x, complete_options(hosted, served, options)
+
+
+def _size(served: Served, x: Array, options: AnswerOptions) -> int:
+    """How many classes with their probabilities an answer has."""
+    return len(x) * min(options.top, len(served.classes))
+
+
+def _respond(hosted: Hosted, served: Served, parts: Iterable[Measured], options: AnswerOptions) -> Response:
+    rows = [each for found in parts for each in _answers(found, served, options)]
+    return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
 
 
 def check_usable(hosted: Hosted, served: Served) -> None:
@@ -66,10 +89,23 @@ def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> 
 def measure_all(
     context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
 ) -> Iterator[Measured]:
-    """What the model says of samples, in parts: the one place where the inputs of a request become predictions."""
+    """What the model says of samples, in parts."""
     x = served.encode(x)
     for first in range(0, len(x), MAX_SAMPLES):
         yield served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
+
+
+async def measure_together(
+    context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
+) -> Measured:
+    """The same for few samples that need no encoder, computed with those of other requests."""
+    typicality, coverage = options.unknown is not None, options.coverage
+    quick = served.quick and not typicality and coverage is None
+
+    def work(x: Array) -> Measured:
+        return served.measure(x, typicality, coverage)
+
+    return await context.batcher.compute((id(served), typicality, coverage), work, x, quick=quick)
 
 
 def _answers(found: Measured, served: Served, options: AnswerOptions) -> Iterator[dict[str, Any]]:

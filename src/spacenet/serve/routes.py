@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request, Response
 from pydantic import BaseModel
 
 from spacenet.serve import messages
+from spacenet.serve.batching import Batcher
 from spacenet.serve.bodies import Bodies
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
@@ -19,14 +20,17 @@ from spacenet.serve.reading import FORM, JSON, Content
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 FILE = {"type": "string", "format": "binary"}
+import os
+AT_ONCE = int(os.environ.get("AT_ONCE","2"))
 Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work."""
+    """The models, what limits bodies, and the threads for the work, which `batcher` shares."""
 
     def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
         self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
+        self.batcher = Batcher(pool, AT_ONCE)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""

@@ -2,6 +2,8 @@
 
 import logging
 import shutil
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,8 @@ from spacenet.utils.files import atomic_write
 from spacenet.utils.lock import lock
 
 log = logging.getLogger("spacenet")
+QUICK_SECONDS, QUICK_TRIES = 0.0003, 5
+"""A prediction that takes no longer, in the best of so many tries, is quick."""
 Signature = tuple[int, int, int]
 
 
@@ -39,15 +43,18 @@ class Served:
     classes: list[Label]
     tells_unknown: bool
     """Whether it can say how typical samples are."""
+    quick: bool
+    """Whether predicting a sample takes less time than handing it to a thread and back."""
     description: dict[str, Any]  # in the form of `messages.Description`
 
     @classmethod
     def load(cls, path: Path) -> "Served":
         model = load_model(path)
-        classes, tells_unknown = model.classes, False
+        classes, tells_unknown, quick = model.classes, False, False
         if classes:
             one = np.zeros((1, *model.input_shape), np.float32)
             model.predict_proba(one)  # packs it, so that no request has to
+            quick = _seconds(lambda: model.predict_proba(one)) < QUICK_SECONDS
             with suppress(SettingsError):  # of a method that cannot
                 model.typicality(one)
                 tells_unknown = True
@@ -55,7 +62,7 @@ class Served:
         description: dict[str, Any] = {"method": model.config.method, "input_shape": model.input_shape}
         description |= {"classes": classes, "tasks": model.tasks, "space_left": model.space_left()}
         description |= {"encoder": facts, "takes": _kinds(model, encoder), "tells_unknown": tells_unknown}
-        return cls(model, encoder, classes, tells_unknown, description)
+        return cls(model, encoder, classes, tells_unknown, quick, description)
 
     @property
     def target(self) -> Target:
@@ -89,6 +96,16 @@ class Served:
         """What the model says of samples: their probabilities and, where asked for, typicality and sets. At most
         `MAX_SAMPLES` at a time."""
         return measure(self.model, x, typicality, coverage)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """How long it takes if nothing interrupts it."""
+    times = []
+    for _ in range(QUICK_TRIES):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def find_encoder(model: Model) -> tuple[Encoder | None, dict[str, Any] | None]:
