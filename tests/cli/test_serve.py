@@ -17,7 +17,7 @@ import pytest
 from spacenet.cli.main import main
 from spacenet.cli.serve import open_listener
 from spacenet.model.file import save_model
-from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.jobs import Jobs
 from spacenet.serve.store import Store
 from tests.model.support import blobs, model
 from tests.warm import start
@@ -85,7 +85,7 @@ def test_a_second_service_leaves_the_job_of_the_first_alone(file: Path) -> None:
     x, y = blobs(["cat", "dog"], per_class=500)
     with _server(file) as (_, address):
         assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
-        TrainingJob(Store(file)).close()  # what a second service begins with
+        Jobs(Store(file)).close()  # what a second service begins with
         assert httpx.get(f"{address}/learn").json()["state"] == "running", "it was too short to be disturbed"
         while (job := httpx.get(f"{address}/learn").json())["state"] == "running":
             time.sleep(0.1)

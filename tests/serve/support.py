@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +13,14 @@ from typing import Any
 
 import httpx
 import numpy as np
+import pytest
 from fastapi import FastAPI
 
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
-from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.models import Hosted, Models
+from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
 from tests.model.support import model, new_model
 
@@ -49,9 +53,17 @@ class Service:
 
 @contextmanager
 def service(
-    folder: Path, *, learns: bool = False, max_bytes: int = 2**16, knows: tuple[np.ndarray, np.ndarray] | None = None
+    folder: Path,
+    *,
+    learns: bool = False,
+    max_bytes: int = 2**16,
+    knows: tuple[np.ndarray, np.ndarray] | None = None,
+    **rest: Any,
 ) -> Iterator[Service]:
-    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3."""
+    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3.
+
+    `rest` are further arguments of `create_app`.
+    """
     path = folder / "model.safetensors"
     if knows:
         learned = new_model(knows[0].shape[1:])
@@ -59,18 +71,20 @@ def service(
         save_model(path, learned)
     elif not path.exists():
         save_model(path, model())
-    with services({"model": path}, learns=learns, max_bytes=max_bytes) as it:
+    with services({"model": path}, learns=learns, max_bytes=max_bytes, **rest) as it:
         yield it
 
 
 @contextmanager
-def services(files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16) -> Iterator[Service]:
+def services(
+    files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16, **rest: Any
+) -> Iterator[Service]:
     """Serves several models, each with a name."""
     with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
         stores = {name: Store(path) for name, path in files.items()}
-        jobs = {name: opened.enter_context(closing(TrainingJob(store))) for name, store in stores.items() if learns}
+        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
         models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
-        yield Service(create_app(models, pool, max_bytes, {HOST}), models)
+        yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
 
 def npy(array: np.ndarray, **options: Any) -> bytes:
@@ -85,10 +99,21 @@ def npz(**arrays: Any) -> bytes:
     return stream.getvalue()
 
 
-def ended(it: Service) -> dict[str, Any]:
+def pretend(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Let workers only do what a line of Python says, which knows the `folder` of the job."""
+
+    def start(jobs: Jobs, current: QueuedJob) -> Process:
+        command = [sys.executable, "-S", "-c", f"import sys; folder = sys.argv[1]; {script}", str(current.folder.path)]
+        return Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    monkeypatch.setattr(Jobs, "start_process", start)
+
+
+def ended(it: Service, number: int | None = None) -> dict[str, Any]:
+    """A job when it is over; by default the last that learns."""
     for _ in range(600):
-        job: dict[str, Any] = it.get("/learn")
-        if job["state"] != "running":
+        job: dict[str, Any] = it.get("/learn" if number is None else f"/jobs/{number}")
+        if job["state"] not in ("queued", "running"):
             return job
         time.sleep(0.02)
     raise AssertionError("it goes on for ever")

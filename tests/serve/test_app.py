@@ -284,7 +284,7 @@ def test_a_fault_of_ours_shows_no_traceback(served: Service, monkeypatch: pytest
 
 def test_the_service_describes_itself(served: Service) -> None:
     described = served.get("/openapi.json")
-    of_a_model = {"/health", "/model", "/predict", "/learn"}
+    of_a_model = {"/health", "/model", "/predict", "/learn", "/edit", "/jobs", "/jobs/{number}"}
     assert set(described["paths"]) == {*of_a_model, *(f"/models/{{name}}{path}" for path in of_a_model), "/models"}
     predict = described["paths"]["/predict"]["post"]
     form = predict["requestBody"]["content"]["application/json"]["schema"]

@@ -13,7 +13,7 @@ import pytest
 from spacenet.serve import folders
 from spacenet.serve.folders import OWNER, PrivateFolder, remove_leftovers, start_of
 
-PREFIX = ".m[1].learning-"
+PREFIX = ".m[1].job-"
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def _folder(parent: Path, pid: int, started: str | None) -> Path:
 
 
 def test_a_folder_lives_as_long_as_its_owner(tmp_path: Path) -> None:
-    mine = PrivateFolder(tmp_path, PREFIX)
+    mine = PrivateFolder.make(tmp_path, PREFIX)
     assert mine.path.stat().st_mode & 0o077 == 0
     assert json.loads((mine.path / OWNER).read_text())["pid"] == os.getpid()
     remove_leftovers(tmp_path, PREFIX)
@@ -74,7 +74,7 @@ def test_other_things_and_links_stay(tmp_path: Path) -> None:
     target = tmp_path / "data"
     target.mkdir()
     (tmp_path / f"{PREFIX}link").symlink_to(target)
-    (tmp_path / ".m1.learning-x").mkdir()
+    (tmp_path / ".m1.job-x").mkdir()
     os.utime(target, (0, 0))
     remove_leftovers(tmp_path, PREFIX)
     assert len(list(tmp_path.iterdir())) == 3
@@ -88,5 +88,5 @@ def test_a_folder_that_cannot_say_whose_it_is_is_not_left_behind(
 
     monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(OSError, match="No space left"):
-        PrivateFolder(tmp_path, PREFIX)
+        PrivateFolder.make(tmp_path, PREFIX)
     assert list(tmp_path.iterdir()) == []

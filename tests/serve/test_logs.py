@@ -34,5 +34,5 @@ def test_thousands_of_different_messages_take_no_memory() -> None:
 def test_the_loggers_of_the_server_are_bounded_once() -> None:
     logs.bound_logs()
     logs.bound_logs()
-    for name in logs.LOGGERS:
+    for name in logs.REPEATING:
         assert sum(isinstance(each, logs.Repetitions) for each in logging.getLogger(name).filters) == 1

@@ -1,10 +1,9 @@
 """`spacenet edit`: change what a saved model knows, or undo its last change."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import arg
@@ -13,15 +12,15 @@ from spacenet.cli.forms import ModelArgument, parse
 from spacenet.cli.learning import count_connections
 from spacenet.cli.output import print_tables
 from spacenet.errors import SettingsError
+from spacenet.model.editing import Action, Edit, apply_edit
 from spacenet.model.file import load_model
-from spacenet.model.journal import replace_model, undo, undo_path
-from spacenet.model.labels import read_class, read_new_label
+from spacenet.model.journal import undo_path
+from spacenet.model.labels import Label, read_class, read_new_label
 from spacenet.model.model import Model
 from spacenet.report.tables import edited_table
 from spacenet.utils.files import real_path
 from spacenet.utils.lock import lock
 
-Action = Literal["rename", "merge", "forget", "compact", "undo"]
 USAGE: dict[Action, str] = {
     "rename": "OLD NEW",
     "merge": "A B --into C",
@@ -88,11 +87,7 @@ def _check(options: EditOptions) -> None:
 def _edit(options: EditOptions, path: Path) -> dict[str, Any]:
     model, size = load_model(path), path.stat().st_size
     connections = count_connections(model)
-    if options.action == "undo":
-        what, model = "Last change undone", undo(path)
-    else:
-        what = _change(model, options)
-        replace_model(path, model, keep_undo=options.action != "forget" or options.keep_undo)
+    model, what = apply_edit(path, model, _read_edit(options, model))
     return {
         "change": what,
         "classes": model.classes,
@@ -107,25 +102,14 @@ def _edit(options: EditOptions, path: Path) -> dict[str, Any]:
     }
 
 
-def _change(model: Model, options: EditOptions) -> str:
-    """Change the model; returns what was done, in words."""
-    labels = [read_class(text, model.classes) for text in options.labels[: 1 if options.action == "rename" else None]]
+def _read_edit(options: EditOptions, model: Model) -> Edit:
+    """The change with labels as the model has them, where the command line has texts."""
+    given = options.labels[: 1 if options.action == "rename" else None]
+    labels = tuple(read_class(text, model.classes) for text in given)
+    into: Label | None = None
     if options.action == "rename":
-        new = read_new_label(options.labels[1], labels[0])
-        model.rename(labels[0], new)
-        return f"Class {labels[0]} renamed to {new}"
-    if options.action == "forget":
-        for label in labels:
-            model.forget(label)
-        return f"{'Class' if len(labels) == 1 else 'Classes'} {', '.join(map(str, labels))} removed"
-    if options.action == "compact":
-        model.compact()
-        return "What no output reads is dropped"
-    into = _read_into(str(options.into), model, labels)
-    model.merge(labels, into)
-    return f"Classes {', '.join(map(str, labels))} merged into {into}"
-
-
-def _read_into(text: str, model: Model, labels: Sequence[Any]) -> Any:
-    known = {str(label): label for label in model.classes}
-    return known[text] if text in known else read_new_label(text, labels[0])
+        into = read_new_label(options.labels[1], labels[0])
+    elif options.into is not None:
+        known = {str(label): label for label in model.classes}
+        into = known[options.into] if options.into in known else read_new_label(options.into, labels[0])
+    return Edit(options.action, labels, into, options.keep_undo)

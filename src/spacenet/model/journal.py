@@ -40,6 +40,17 @@ def replace_model(path: Path, model: Model, *, keep_undo: bool = True) -> None:
         save_model(path, model)
 
 
+def replace_file(path: Path, new: Path) -> None:
+    """Put a file with a changed model into the place of a model file, and keep the version before if there is one."""
+    path = real_path(path)
+    with report_os_errors(new, "read"):
+        content = new.read_bytes()
+    with lock(path):
+        if path.exists():
+            _keep(path, content)
+        save_bytes(path, content)
+
+
 def undo(path: Path) -> Model:
     """Put the version before in the place of a model file, byte for byte, and return it. There is one step.
 

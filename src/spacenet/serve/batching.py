@@ -7,14 +7,18 @@ are computed, are computed together. One that comes alone does not wait for more
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from spacenet.data.preprocessing import Array
+from spacenet.serve.limits import Work
 
+import os
+AT_ONCE = int(os.environ.get("AT_ONCE", "2"))
+"""Batches that are computed on threads at the same time; other requests wait, and make the next batch larger."""
 MAX_SAMPLES = 256
 """Samples in a batch: beyond that, twice as many take twice as long."""
 MAX_BYTES = 4 * 1024**2
@@ -35,7 +39,7 @@ class Waiting:
     """The samples of one request, and where its results go."""
 
     key: Hashable
-    work: Callable[[Array], Any]
+    function: Callable[[Array], Any]
     x: Array
     found: "asyncio.Future[Any]"
 
@@ -43,66 +47,62 @@ class Waiting:
 class Batcher:
     """Collects samples and computes them in batches, on threads or, where that is quick, at once."""
 
-    def __init__(self, pool: Executor, at_once: int) -> None:
-        """`at_once`: so many batches are computed at the same time; others wait, and grow meanwhile."""
-        self._pool, self._at_once = pool, at_once
+    def __init__(self, work: Work) -> None:
+        self._work = work
         self._waiting: deque[Waiting] = deque()
         self._quick: deque[Waiting] = deque()
         self._running, self._scheduled = 0, False
 
-    async def compute(
-        self, key: Hashable, work: Callable[[Array], Found], x: Array, *, quick: bool = False
-    ) -> Found:
-        """`work(x)`, in one call with the samples of other requests that have the same key.
+    async def compute(self, key: Hashable, function: Callable[[Array], Found], x: Array, *, quick: bool) -> Found:
+        """`function(x)`, in one call with the samples of other requests that have the same key.
 
-        If a batch fails, each of its requests is computed alone, so that only those fail that have to. `quick`: the
-        work takes less time than handing it to a thread.
+        If a batch fails, each of its requests is computed alone, so that only those fail that have to. `quick`: it
+        takes less time than handing it to a thread.
         """
         loop = asyncio.get_running_loop()
-        waiting = Waiting((key, x.shape[1:], x.dtype), work, x, loop.create_future())
-        (self._quick if quick else self._waiting).append(waiting)
-        if not self._scheduled:  # not yet: requests that arrived together come first, all of them
+        waiting = Waiting((key, x.shape[1:], x.dtype), function, x, loop.create_future())
+        if not self._scheduled:  # not yet: all requests that arrived at the same time come first
             self._scheduled = True
             loop.call_soon(self._start)
-        found: Found = await waiting.found
+        found: Found
+        if quick:
+            self._quick.append(waiting)
+            found = await waiting.found
+        else:
+            self._work.check_room()
+            self._waiting.append(waiting)
+            found = await self._work.wait(waiting.found, waiting.found.cancel)
         return found
 
     def _start(self) -> None:
-        """Compute what waits, as far as threads are free."""
+        """Compute what is quick, and begin with the rest as far as threads are free."""
         self._scheduled = False
-        while self._quick:
-            batch = _take(self._quick)
+        while batch := _take(self._quick):
             _deliver(batch, compute_each(batch))
-        while self._waiting and self._running < self._at_once:
-            batch = _take(self._waiting)
-            try:
-                future = asyncio.get_running_loop().run_in_executor(self._pool, compute_each, batch)
-            except RuntimeError as error:  # the threads have ended, and so does the service
-                _deliver(batch, [error] * len(batch))
-                continue
+        while self._running < AT_ONCE and (batch := _take(self._waiting)):
+            computed = asyncio.wrap_future(self._work.pool.submit(compute_each, batch))
             self._running += 1
-            future.add_done_callback(lambda done, batch=batch: self._end(batch, done))  # type: ignore[misc]
+            computed.add_done_callback(partial(self._end, batch))
 
-    def _end(self, batch: Sequence[Waiting], done: "asyncio.Future[list[Any]]") -> None:
+    def _end(self, batch: Sequence[Waiting], computed: "asyncio.Future[list[Any]]") -> None:
         self._running -= 1
-        if done.cancelled():
-            _deliver(batch, [RuntimeError("the service is being stopped")] * len(batch))
-        else:
-            error = done.exception()
-            _deliver(batch, [error] * len(batch) if error else done.result())
+        _deliver(batch, computed.result())
         self._start()
 
 
 def _take(waiting: deque[Waiting]) -> list[Waiting]:
-    """Remove the request that has waited longest, and all that can be computed with it."""
-    first = waiting.popleft()
-    batch, samples, size = [first], len(first.x), first.x.nbytes
+    """Remove the request that has waited longest, and all that can be computed with it; those given up are dropped."""
+    batch: list[Waiting] = []
+    samples = size = 0
     for each in list(waiting):
-        fits = samples + len(each.x) <= MAX_SAMPLES and size + each.x.nbytes <= MAX_BYTES
-        if fits and each.key == first.key:
-            batch.append(each)
+        if each.found.done():
             waiting.remove(each)
+        elif not batch or each.key == batch[0].key:
             samples, size = samples + len(each.x), size + each.x.nbytes
+            if batch and (samples > MAX_SAMPLES or size > MAX_BYTES):
+                break
+            waiting.remove(each)
+            batch.append(each)
     return batch
 
 
@@ -110,11 +110,11 @@ def compute_each(batch: Sequence[Waiting]) -> list[Any]:
     """The results of each request, or the exception that its own samples raise."""
     if len(batch) == 1:
         try:
-            return [batch[0].work(batch[0].x)]
+            return [batch[0].function(batch[0].x)]
         except Exception as error:
             return [error]
     try:
-        found = batch[0].work(np.concatenate([each.x for each in batch]))
+        found = batch[0].function(np.concatenate([each.x for each in batch]))
     except Exception:
         return [result for each in batch for result in compute_each([each])]
     return list(_split(found, batch))

@@ -108,7 +108,8 @@ class Bodies:
             return b"".join(chunks)
         except TimeoutError as error:
             if arrival.dismissed:
-                raise RequestError("too many large requests arrive at the same time; try again later", 503) from error
+                reason = "too many large requests arrive at the same time; try again later"
+                raise RequestError(reason, 503, retry_after=1) from error
             reason = f"the body did not arrive in time: at least {MIN_RATE // 1024} KiB per second are needed"
             raise RequestError(reason, 408) from error
         finally:

@@ -18,9 +18,9 @@ class Describing:
 
     async def health(self, request: Request) -> Response:
         hosted = self.context.hosted(request)
-        model, job = hosted.store.current.model, hosted.jobs.job if hosted.jobs else messages.Job()
+        model, running = hosted.store.current.model, hosted.jobs.running if hosted.jobs else None
         facts: dict[str, Any] = {"version": __version__, "tasks": len(model.tasks), "classes": len(model.classes)}
-        return respond(messages.Health(**facts, learning=job if job.state == "running" else None))
+        return respond(messages.Health(**facts, learning=running))
 
     async def model(self, request: Request) -> Response:
         return respond(self.context.hosted(request).store.current.description)

@@ -1,8 +1,9 @@
-"""Private folders of a training job, which know who owns them: what a dead process left is recognized and removed."""
+"""Private folders of jobs, which know who owns them: what a dead process left is recognized, and used or removed."""
 
 import json
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
@@ -19,24 +20,59 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class PrivateFolder:
-    """A new folder of this process: `path` exists, readable by its owner only, until `remove`."""
+    """A folder of this process, readable by its owner only: `path` exists until `remove`."""
 
-    def __init__(self, parent: Path, prefix: str) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
-        owner = {"pid": os.getpid(), "started": start_of(os.getpid())}
-        self._file: TextIO | None = None
+    def __init__(self, path: Path, file: TextIO | None = None) -> None:
+        self.path, self._file = path, file
+
+    @classmethod
+    def make(cls, parent: Path, prefix: str) -> "PrivateFolder":
+        """A new folder."""
+        folder = cls(Path(tempfile.mkdtemp(prefix=prefix, dir=parent)))
         try:
-            self._file = (self.path / OWNER).open("x", encoding="utf-8")
+            folder._file = (folder.path / OWNER).open("x", encoding="utf-8")
             with suppress(OSError):  # process ids mean nothing to another container, a lock does
-                try_lock(self._file.fileno())
-            self._file.write(json.dumps(owner))
-            self._file.flush()
+                try_lock(folder._file.fileno())
+            folder._write_owner(os.getpid(), start_of(os.getpid()))
         except OSError:
-            self.remove()
+            folder.remove()
             raise
+        return folder
+
+    @classmethod
+    def claim(cls, path: Path) -> "PrivateFolder | None":
+        """Take over a folder whose owner is no more. None if there is one, or if others could have written into it."""
+        try:
+            if not _is_private(path):
+                return None
+            file = (path / OWNER).open("r+", encoding="utf-8")
+            folder = cls(path, file)
+            if not _locked(file.fileno()) and not _is_alive(file):
+                folder._write_owner(os.getpid(), start_of(os.getpid()))
+                return folder
+            file.close()
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return None
+
+    def release(self) -> None:
+        """Leave it for another process to claim."""
+        with suppress(OSError):
+            self._write_owner(0, "")
+        self._close()
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+        self._close()
+
+    def _write_owner(self, pid: int, started: str | None) -> None:
+        assert self._file is not None
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(json.dumps({"pid": pid, "started": started}))
+        self._file.flush()
+
+    def _close(self) -> None:
         if self._file is not None:
             with suppress(OSError):  # a full disk: what could not be written is of no use any more
                 self._file.close()
@@ -69,13 +105,25 @@ def _in_use(folder: Path) -> bool:
         with (folder / OWNER).open("r+", encoding="utf-8") as file:
             if _locked(file.fileno()):
                 return True
-            owner = json.load(file)
-            started = start_of(int(owner["pid"]))
-            return started is not None and started == owner["started"]
+            return _is_alive(file)
     except (OSError, ValueError, KeyError, TypeError):
         with suppress(OSError):
             return time.time() - folder.stat().st_mtime < NEW_SECONDS
         return True
+
+
+def _is_alive(file: TextIO) -> bool:
+    """Whether the process that an owner's file names is there."""
+    owner = json.load(file)
+    started = start_of(int(owner["pid"]))
+    return started is not None and started == owner["started"]
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether it is a folder of this user that nobody else can write into."""
+    facts = folder.lstat()
+    mine = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o077)
+    return stat.S_ISDIR(facts.st_mode) and mine
 
 
 def _locked(descriptor: int) -> bool:

@@ -13,15 +13,17 @@ INPUTS = (
 IMAGES = "Image files (PNG, JPEG, WebP, BMP) as base64, in place of inputs."
 UNKNOWN = "Call inputs that are like no class unknown: this fraction of inputs of known classes is called so, too."
 COVERAGE = "Give the set of classes that each input may be of; this fraction of inputs has its class in it."
+MAX_CLASSES = 100
+"""Labels that a job says, and that one edit may name."""
 LABELS = "One for each input: all integers, all texts, or all of one other plain type."
 
 
 class RequestError(Exception):
-    """A request that is answered with this reason and HTTP status."""
+    """A request that is answered with this reason and HTTP status; `retry_after` says when to try again, in seconds."""
 
-    def __init__(self, reason: str, status: int = 422) -> None:
+    def __init__(self, reason: str, status: int = 422, retry_after: int | None = None) -> None:
         super().__init__(reason)
-        self.status = status
+        self.status, self.retry_after = status, retry_after
 
 
 class Request(BaseModel):
@@ -78,20 +80,58 @@ class Predictions(BaseModel):
     predictions: list[Prediction]
 
 
+Kind = Literal["learn", "rename", "merge", "forget", "undo"]
+State = Literal["none", "queued", "running", "done", "failed", "canceled", "lost"]
+OF_CLASSES = f"The labels to learn or to edit, the first {MAX_CLASSES} of them. Labels that are forgotten are dropped."
+
+
+class EditRequest(Request):
+    """A change of what the model knows, without data: `rename` a label (to `new`), `merge` labels (`into` one of them
+    or another), `forget` a label or several, or `undo` the last change of the model, whatever made it."""
+
+    action: Annotated[Literal["rename", "merge", "forget", "undo"], Field(examples=["rename"])]
+    label: Annotated[Label | None, Field(description="The class to rename or to forget.", examples=["cat"])] = None
+    labels: Annotated[list[Label] | None, Field(description="The classes to merge or to forget.")] = None
+    new: Annotated[Label | None, Field(description="With rename: the new label.", examples=["lion"])] = None
+    into: Annotated[Label | None, Field(description="With merge: the label of the new class.")] = None
+    keep_undo: Annotated[
+        bool, Field(description="With forget: keep the version before, so that it can be undone. It holds the class.")
+    ] = False
+
+
 class Job(BaseModel):
-    """The last training job."""
+    """A change of the model: samples that are learned, or an edit. The jobs of a model are done one after the other."""
 
     model_config = ConfigDict(frozen=True)
 
-    number: Annotated[int, Field(description="Counts up from 1 since the service began.")] = 0
-    state: Literal["none", "running", "done", "failed"] = "none"
-    samples: int = 0
-    epoch: Annotated[int, Field(description="Epochs that are done.")] = 0
-    epochs: int = 0
+    number: Annotated[int, Field(ge=0, description="Counts up from 1, also over restarts of the service.")] = 0
+    kind: Kind = "learn"
+    state: Annotated[
+        State,
+        Field(description="`lost`: the service ended, and what the job did or would do is not known any more."),
+    ] = "none"
+    submitted: Annotated[str | None, Field(description="When, in UTC.", max_length=40)] = None
+    samples: Annotated[int, Field(ge=0)] = 0
+    held_out: Annotated[int, Field(ge=0, description="Samples that were given and are not learned.")] = 0
+    classes: Annotated[list[Label], Field(description=OF_CLASSES, max_length=MAX_CLASSES)] = []
+    into: Annotated[Label | None, Field(description="The new label, of rename and merge.")] = None
+    epoch: Annotated[int, Field(ge=0, description="Epochs that are done.")] = 0
+    epochs: Annotated[int, Field(ge=0)] = 0
     loss: float | None = None
     accuracy: Annotated[float | None, Field(description="On the samples being learned, in percent.")] = None
-    seconds: float = 0.0
-    error: Annotated[str | None, Field(description="Why it failed.")] = None
+    seconds: Annotated[float, Field(description="Since it began, until it ended.")] = 0.0
+    error: Annotated[str | None, Field(description="Why it failed, or what is known of a lost one.")] = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing will happen to it any more."""
+        return self.state not in ("queued", "running")
+
+
+class JobList(BaseModel):
+    """The jobs of a model, the newest first: those that wait or run, and the last ones that are over."""
+
+    jobs: list[Job]
 
 
 class Health(BaseModel):
@@ -101,7 +141,7 @@ class Health(BaseModel):
     version: str
     tasks: int
     classes: Annotated[int, Field(description="How many.")]
-    learning: Annotated[Job | None, Field(description="The task that is being learned now.")]
+    learning: Annotated[Job | None, Field(description="The job that is running now.")]
 
 
 class ModelSummary(BaseModel):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spacenet.errors import SettingsError
-from spacenet.serve.jobs import TrainingJob
+from spacenet.serve.jobs import Jobs
 from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Store
 
@@ -20,7 +20,7 @@ class Hosted:
 
     name: str
     store: Store
-    jobs: TrainingJob | None = None
+    jobs: Jobs | None = None
     """None if it only predicts."""
     rate: float | None = None
     """Where requests do not say, this fraction of inputs of known classes is called unknown; None for no inputs."""

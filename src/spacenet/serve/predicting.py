@@ -45,9 +45,7 @@ class Predicting:
         check_usable(hosted, served)
         x, options = read_inputs(body, content, options, served)
         options = complete_options(hosted, served, options)
-        if (size := _size(served, x, options)) > MAX_PREDICTIONS:
-            reason = f"{len(x)} × {size // len(x)} predictions are more than {MAX_PREDICTIONS:,}"
-            raise RequestError(f"{reason}; send fewer at a time", 413)
+        _check_size(served, x, options)
         return _respond(hosted, served, measure_all(self.context, hosted, served, x, options), options)
 
     def _read_small(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> "Question | None":
@@ -56,14 +54,18 @@ class Predicting:
         if not served.classes or (found := read_small_inputs(body, content, options, served)) is None:
             return None
         x, options = found
-        if _size(served, x, options) > MAX_SMALL or served.needs_encoder(x):
+        if _check_size(served, x, options) > MAX_SMALL or served.needs_encoder(x):
             return None
         return served, x, complete_options(hosted, served, options)
 
 
-def _size(served: Served, x: Array, options: AnswerOptions) -> int:
-    """How many classes with their probabilities an answer has."""
-    return len(x) * min(options.top, len(served.classes))
+def _check_size(served: Served, x: Array, options: AnswerOptions) -> int:
+    """How many classes with their probabilities an answer has. Raises `RequestError` if these are too many."""
+    named = min(options.top, len(served.classes))
+    if len(x) * named > MAX_PREDICTIONS:
+        reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
+        raise RequestError(reason, 413)
+    return len(x) * named
 
 
 def _respond(hosted: Hosted, served: Served, parts: Iterable[Measured], options: AnswerOptions) -> Response:

@@ -13,7 +13,7 @@ from struct import error as StructError
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from spacenet.data import arrays
 from spacenet.data.checks import find_nonfinite, to_native
@@ -22,7 +22,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.encoders.inputs import TextInput
 from spacenet.model.labels import Label
 from spacenet.serve.images import MAX_IMAGES, MAX_IMAGES_TO_LEARN, File, decode_files, read_base64
-from spacenet.serve.messages import LearnRequest, PredictRequest, Request, RequestError
+from spacenet.serve.messages import EditRequest, LearnRequest, PredictRequest, RequestError
 from spacenet.serve.multipart import read_parts
 from spacenet.serve.options import AnswerOptions
 from spacenet.serve.store import Served
@@ -35,10 +35,11 @@ NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
 MAX_SMALL_BODY = 64 * 1024
 MAX_LABEL = 100  # characters of a label
 MAX_TEXT = 100_000  # characters of a text to encode
+UNUSABLE = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
 WHOLE = re.compile(r"-?[0-9]{1,18}")
-Form = TypeVar("Form", bound=Request)
+Form = TypeVar("Form", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,15 @@ def read_task(body: bytes, content: Content, served: Served, most: int) -> tuple
     return inputs, _labels(given)
 
 
+def read_edit(body: bytes, content: Content) -> EditRequest:
+    """A request to /edit."""
+    request = _json(body, content.kind, EditRequest, ())
+    given = (request.label, request.new, request.into, *(request.labels or ()))
+    if not all(_usable(label) for label in given if label is not None):
+        raise RequestError(f"labels: {UNUSABLE}")
+    return request
+
+
 def _read_form(body: bytes, content: Content) -> list[tuple[str, File]]:
     """The image files of a form, each with the name of its field."""
     parts = read_parts(body, content.boundary)
@@ -146,11 +156,16 @@ def read_texts(texts: Sequence[Any]) -> Array:
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
     if kind not in JSON:
         raise RequestError(f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}", 415)
+    return parse_json(body, form)
+
+
+def parse_json(body: bytes, form: type[Form]) -> Form:
+    """A body of JSON in a form. Raises `RequestError` for anything else."""
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(map(str, first["loc"]))[:200]
         status = 400 if first["type"] == "json_invalid" else 422
         raise RequestError(f"{where}: {first['msg']}" if where else first["msg"], status) from error
 
@@ -203,8 +218,7 @@ def _labels(given: Sequence[Any]) -> Array:
     if len(kinds) != 1 or not kinds <= {bool, int, float, str}:
         raise RequestError("labels: give all of them as integers, or all as texts (or all of one other plain type)")
     if not all(map(_usable, given)):
-        reason = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
-        raise RequestError(f"labels: {reason}")
+        raise RequestError(f"labels: {UNUSABLE}")
     if kinds == {str} and 4 * len(given) * max(map(len, given)) > MAX_LABELS_BYTES:
         raise RequestError("labels: the texts are too long in total; make them shorter")
     return np.array(given)

@@ -1,9 +1,7 @@
 """What all endpoints share: the models, the limits of bodies, threads for the work, and how an endpoint is added."""
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -12,6 +10,7 @@ from pydantic import BaseModel
 from spacenet.serve import messages
 from spacenet.serve.batching import Batcher
 from spacenet.serve.bodies import Bodies
+from spacenet.serve.limits import Work
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
@@ -20,21 +19,19 @@ from spacenet.serve.reading import FORM, JSON, Content
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 FILE = {"type": "string", "format": "binary"}
-import os
-AT_ONCE = int(os.environ.get("AT_ONCE","2"))
 Result = TypeVar("Result")
 
 
 class Context:
     """The models, what limits bodies, and the threads for the work, which `batcher` shares."""
 
-    def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
-        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
-        self.batcher = Batcher(pool, AT_ONCE)
+    def __init__(self, models: Models, work: Work, max_bytes: int) -> None:
+        self.models, self.work, self.bodies = models, work, Bodies(max_bytes)
+        self.batcher = Batcher(work)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+        return await self.work.run(work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
@@ -51,7 +48,7 @@ def add_route(
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb != "GET":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
-    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
+    about: dict[str, Any] = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
     app.add_api_route(
         path,
         function,

@@ -1,9 +1,9 @@
-"""The model that is served, and its exchange for one that has learned more."""
+"""The model that is served, and its exchange for one that has changed."""
 
 import logging
-import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from spacenet.config.model import ModelConfig
 from spacenet.data.features import encode_samples
 from spacenet.data.images import ImageFormat
 from spacenet.data.parts import Target
@@ -19,15 +20,20 @@ from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import short_name
 from spacenet.encoders.inputs import TextInput
 from spacenet.errors import DataError, ModelFileError, SettingsError, SpacenetError
+from spacenet.model.editing import Edit, edit_file
 from spacenet.model.file import load_model
+from spacenet.model.journal import replace_file
 from spacenet.model.labels import Label
 from spacenet.model.model import Model
 from spacenet.model.predictions import Measured, measure
+from spacenet.serve.blank import Blank
 from spacenet.serve.images import MAX_IMAGES
 from spacenet.serve.messages import RequestError
-from spacenet.utils.files import atomic_write
 from spacenet.utils.lock import lock
 
+LOOK_SECONDS = 1.0
+"""How often, at most, requests let the store look whether the file has changed."""
+NOTHING_LEARNED = "nothing has been learned yet; POST /learn teaches the first classes"
 log = logging.getLogger("spacenet")
 QUICK_SECONDS, QUICK_TRIES = 0.0003, 5
 """A prediction that takes no longer, in the best of so many tries, is quick."""
@@ -49,7 +55,10 @@ class Served:
 
     @classmethod
     def load(cls, path: Path) -> "Served":
-        model = load_model(path)
+        return cls.of(load_model(path))
+
+    @classmethod
+    def of(cls, model: Model) -> "Served":
         classes, tells_unknown, quick = model.classes, False, False
         if classes:
             one = np.zeros((1, *model.input_shape), np.float32)
@@ -67,7 +76,7 @@ class Served:
     @property
     def target(self) -> Target:
         """What requests are read as."""
-        return Target(self.model.input_shape, self.model.fitted_normalization.scale, encoder=self.encoder)
+        return Target(self.model.input_shape, _scale(self.model), encoder=self.encoder)
 
     def check_task(self, x: Array, y: Array) -> tuple[Array, Array]:
         """`Model.check_task`, but images stay images: the process that learns them encodes them."""
@@ -95,6 +104,8 @@ class Served:
     def measure(self, x: Array, typicality: bool = False, coverage: float | None = None) -> Measured:
         """What the model says of samples: their probabilities and, where asked for, typicality and sets. At most
         `MAX_SAMPLES` at a time."""
+        if not self.classes:
+            raise RequestError(NOTHING_LEARNED, 409)
         return measure(self.model, x, typicality, coverage)
 
 
@@ -122,6 +133,12 @@ def find_encoder(model: Model) -> tuple[Encoder | None, dict[str, Any] | None]:
     return encoder, {**facts, "problem": problem}
 
 
+def _scale(model: Model) -> float:
+    """The factor that brings raw values to about 0 to 1; the first task of a new model may find another."""
+    scale = model.normalization.scale if model.normalization else model.config.preprocessing.scale
+    return 1.0 if scale is None else scale
+
+
 def _kinds(model: Model, encoder: Encoder | None) -> list[str]:
     numbers = "features" if model.config.preprocessing.encoder else "samples"
     found = [f"{numbers} of the shape {model.input_shape}, as JSON or npy"]
@@ -133,7 +150,7 @@ def _kinds(model: Model, encoder: Encoder | None) -> list[str]:
         found += ["texts, as JSON"]
     elif encoder is None and len(model.input_shape) > 1:
         with suppress(DataError):
-            shape = ImageFormat.for_model(model.input_shape, model.fitted_normalization.scale, False).size
+            shape = ImageFormat.for_model(model.input_shape, _scale(model), False).size
             found += [f"{files}, of {shape[0]} × {shape[1]} pixels, or of any size with ?resize=true"]
     return found
 
@@ -141,22 +158,67 @@ def _kinds(model: Model, encoder: Encoder | None) -> list[str]:
 class Store:
     """Holds the model that is served now. A request takes `current` once and keeps it until it is done."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, blank: Blank | None = None) -> None:
         self.path = path.expanduser().resolve()  # a link stays a link: what it leads to is replaced
-        self.current = Served.load(self.path)
+        self.blank = blank
+        self._exchange, self._looked = threading.Lock(), time.monotonic()
+        self._seen = self.signature()  # of the file that was loaded or refused last
+        self._current = Served.of(blank.new_model()) if blank else Served.load(self.path)
 
-    def signature(self) -> Signature:
-        """Changes whenever the model's file is written."""
-        facts = self.path.stat()
+    @property
+    def current(self) -> Served:
+        """The model that is served now. Once in `LOOK_SECONDS` at most, a thread looks whether its file has changed."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            threading.Thread(target=self.refresh, name="look", daemon=True).start()
+        return self._current
+
+    @classmethod
+    def create(cls, path: Path, config: ModelConfig, input_shape: Sequence[int]) -> "Store":
+        """A store for a model that has learned nothing yet; its first task makes the file."""
+        if path.expanduser().exists():
+            raise SettingsError(f"{path} is there already; choose another file, or serve it")
+        return cls(path, Blank(config, tuple(input_shape)))
+
+    def signature(self) -> Signature | None:
+        """Changes whenever the model's file is written; None if there is no file."""
+        try:
+            facts = self.path.stat()
+        except FileNotFoundError:
+            return None
         return facts.st_ino, facts.st_mtime_ns, facts.st_size
 
-    def adopt(self, new: Path, begun_from: Signature) -> None:
-        """Put a new file in the place of the model's, and serve it: as a whole, or not at all."""
+    def refresh(self, wait: bool = False) -> None:
+        """Serve the file anew if another process has changed it. A file that cannot be used is reported once, and the
+        model that was served stays. If the file is being loaded already, return unless `wait` is set."""
+        if self.signature() in (self._seen, None) or not self._exchange.acquire(blocking=wait):
+            return
+        try:
+            if (found := self.signature()) not in (self._seen, None):
+                self._seen = found
+                self._current = Served.load(self.path)
+                log.info("%s was changed by another process and is served anew", self.path)
+        except (SpacenetError, OSError) as error:
+            log.warning("spacenet: warning: %s has changed and is not served: %s", self.path, error)
+        finally:
+            self._exchange.release()
+
+    def adopt(self, new: Path, begun_from: Signature | None) -> None:
+        """Put a new file in the place of the model's, keep the version before, and serve the new one: as a whole, or
+        not at all. A file that has changed since `begun_from` stays, and is served."""
         served = Served.load(new)
-        with lock(self.path):
+        with self._exchange, lock(self.path):
             if self.signature() != begun_from:
-                self.current = Served.load(self.path)  # what the other process has learned
+                self._serve(Served.load(self.path))  # what the other process has learned
                 raise ModelFileError(f"{self.path.name} was changed by another process meanwhile; learn the task again")
-            with atomic_write(self.path) as beside:
-                shutil.copyfile(new, beside)
-        self.current = served
+            replace_file(self.path, new)
+            self._serve(served)
+
+    def edit(self, edit: Edit) -> None:
+        """Change the file, and serve it: as a whole, or not at all."""
+        with self._exchange, lock(self.path):
+            self._serve(Served.of(edit_file(self.path, edit)))
+
+    def _serve(self, served: Served) -> None:
+        self._current, self._seen = served, self.signature()

@@ -1,6 +1,7 @@
-"""The process that learns a task: `python -m spacenet.serve.worker MODEL DATA NEW`.
+"""The process that learns a task: `python -m spacenet.serve.worker MODEL DATA NEW [BLANK]`.
 
-It reports in lines of JSON, and ends when the process that started it does.
+With BLANK there is no model file yet, and it makes a model of the settings in there. It reports in lines of JSON, and
+ends when the process that started it does.
 """
 
 import json
@@ -15,22 +16,24 @@ import numpy as np
 
 from spacenet.errors import SpacenetError
 from spacenet.model.file import load_model, save_model
+from spacenet.serve.blank import Blank
 from spacenet.training.loop import Epoch
 from spacenet.utils.files import report_os_errors
 
 
-def learn(model_file: Path, data: Path, new: Path) -> None:
+def learn(model_file: Path, data: Path, new: Path, blank: Path | None = None) -> None:
     """Learn the data with the model in a file, and write the new model to another file."""
 
     def report(epoch: Epoch) -> None:
         _report(epoch=epoch.epoch + 1, epochs=epoch.epochs, loss=epoch.loss, accuracy=epoch.accuracy)
 
-    model = load_model(model_file)
-    config = model.config
+    model = load_model(model_file) if blank is None else Blank.load(blank).new_model()
+    threads = model.config.training.threads
     with report_os_errors(data, "read"), np.load(data, allow_pickle=False) as arrays:
         x, y = arrays["x"], arrays["y"]
-    model.learn(x, y, config=config.replace(threads=1), on_epoch=report)  # the other threads are for predictions
-    model.config = config
+    one = model.config.replace(threads=1)  # the other threads are for predictions
+    model.learn(x, y, config=one, on_epoch=report)
+    model.config = model.config.replace(threads=threads)
     save_model(new, model)
 
 
