@@ -22,6 +22,7 @@ from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
+from spacenet.serve.watcher import Watcher
 from tests.model.support import model, new_model
 
 HOST = "localhost:8000"
@@ -77,13 +78,23 @@ def service(
 
 @contextmanager
 def services(
-    files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16, **rest: Any
+    files: Mapping[str, Path],
+    *,
+    learns: bool = False,
+    max_bytes: int = 2**16,
+    unknown: float | None = None,
+    **rest: Any,
 ) -> Iterator[Service]:
     """Serves several models, each with a name."""
     with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
         stores = {name: Store(path) for name, path in files.items()}
         jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
-        models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
+        watchers = {
+            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, unknown)))
+            for name, store in stores.items()
+            if unknown is not None
+        }
+        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
         yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
 

@@ -70,8 +70,8 @@ def test_a_model_without_classes_is_not_ready(served: Service) -> None:
         assert served.ask("GET", "/v2/health/ready").status_code == 503
         assert served.ask("GET", f"{AT}/ready").status_code == 503
         assert served.ask("GET", f"{TELLS}/ready").status_code == 200
-        assert infer(served, tensor()).status_code == 503
-        assert served.post("/predict", json={"inputs": X.tolist()}).status_code == 503
+        assert infer(served, tensor()).status_code == 409
+        assert served.post("/predict", json={"inputs": X.tolist()}).status_code == 409
     finally:
         object.__setattr__(hosted.store.current, "classes", [0, 1, 2, 3])
 

@@ -12,6 +12,7 @@ import torch
 from spacenet.cli.forms import parse_groups
 from spacenet.cli.serving import ServeOptions, build_access, check_exposure, load_tls
 from spacenet.errors import SettingsError
+from spacenet.model.unknown import check_rate
 from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def serve(arguments: list[str]) -> int:
     options = parse_groups(ServeOptions, arguments, "serve")
     require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
+    require_extra("serve", "web", "python_multipart")
+    require_extra("serve", "web", "prometheus_client")
     from spacenet.serve.logs import write_logs
 
     with write_logs(options.log.log_format, options.log.log_file):
@@ -43,8 +46,9 @@ def _serve(options: ServeOptions) -> None:
     from spacenet.serve.models import Hosted, Models, name_models
     from spacenet.serve.server import Server, end_on_signals
     from spacenet.serve.store import Store
+    from spacenet.serve.watcher import Watcher
 
-    main, most = options.main, options.limit
+    main, most, rate = options.main, options.limit, check_rate(options.main.unknown)
     allowed, access, certificate = (
         check_names(options.access.allow_host),
         build_access(options),
@@ -62,12 +66,18 @@ def _serve(options: ServeOptions) -> None:
     ):
         warnings = check_exposure(options, listener.getsockname()[0])
         jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if main.allow_learn}
-        models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
+        watchers = {
+            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, rate)))
+            for name, store in stores.items()
+            if rate is not None
+        }
+        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
         hosts = allowed | own_hosts(*listener.getsockname()[:2])
         limits = Limits(most.max_requests, most.timeout)
         app = create_app(models, pool, int(most.max_request_mb * 1024**2), hosts, access, limits)
         server = Server(app, certificate, most.max_connections)
         ending.server = server
+        app.state.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(server.guard.open))
         _announce(options, listener, models)
         for warning in warnings:
             log.warning("spacenet: warning: %s", warning)

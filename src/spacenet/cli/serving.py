@@ -9,6 +9,7 @@ import tyro
 from annotated_types import Ge, Gt, Le
 from tyro.conf import UseAppendAction, arg
 
+from spacenet.cli.forms import UnknownOption
 from spacenet.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class MainOptions:
     """Port to listen at; 0 takes a free one."""
     allow_learn: bool = False
     """Let requests add classes to the model; the model file is replaced after each task."""
+    unknown: UnknownOption = None
     threads: Annotated[int, Ge(1)] | None = None
     """Threads that predict (default: one per processor core, at most 4)."""
 

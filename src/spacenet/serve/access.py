@@ -16,7 +16,7 @@ Permission = Literal["open", "reading", "teaching"]
 
 OPEN = ("GET /health", "GET /v2/health/live", "GET /v2/health/ready")
 """For probes, which have no token."""
-OF_A_MODEL = ("GET /model", "GET /learn", "GET /jobs", "GET /jobs/{number}", "POST /predict")
+OF_A_MODEL = ("GET /model", "GET /watch", "GET /learn", "GET /jobs", "GET /jobs/{number}", "POST /predict")
 V2_MODEL = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
 READING = (
     *("GET /docs", "GET /openapi.json", "GET /metrics", "GET /models", "GET /v2", "GET /models/{name}/health"),

@@ -12,8 +12,9 @@ from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve.describing import add_describing_routes
 from spacenet.serve.gate import Access, Gate
-from spacenet.serve.limits import Limits, Work
+from spacenet.serve.limits import Limits
 from spacenet.serve.messages import RequestError
+from spacenet.serve.metrics import add_metrics_route
 from spacenet.serve.models import Models
 from spacenet.serve.predicting import add_predicting_routes
 from spacenet.serve.routes import Context, respond
@@ -32,14 +33,16 @@ def create_app(
     limits: Limits | None = None,
 ) -> FastAPI:
     """The service as an ASGI application. `pool` are the threads that predict, `hosts` is what it is called."""
-    context = Context(models, Work(pool, limits or Limits()), max_bytes)
+    context = Context(models, pool, max_bytes, limits)
     pages: dict[str, Any] = {"redoc_url": None, "docs_url": None, "redirect_slashes": False}
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, **pages)
-    app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access())
+    app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access(), metrics=context.metrics)
+    app.state.metrics = context.metrics
     add_describing_routes(app, context)
     add_predicting_routes(app, context)
     add_teaching_routes(app, context)
     add_v2_routes(app, context)
+    add_metrics_route(app, context.metrics)
     for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _handle_error)
     return app

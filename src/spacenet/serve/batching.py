@@ -7,6 +7,7 @@ are computed, are computed together. One that comes alone does not wait for more
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -14,7 +15,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from spacenet.data.preprocessing import Array
-from spacenet.serve.limits import Work
 
 import os
 AT_ONCE = int(os.environ.get("AT_ONCE", "2"))
@@ -47,8 +47,8 @@ class Waiting:
 class Batcher:
     """Collects samples and computes them in batches, on threads or, where that is quick, at once."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
         self._waiting: deque[Waiting] = deque()
         self._quick: deque[Waiting] = deque()
         self._running, self._scheduled = 0, False
@@ -64,14 +64,8 @@ class Batcher:
         if not self._scheduled:  # not yet: all requests that arrived at the same time come first
             self._scheduled = True
             loop.call_soon(self._start)
-        found: Found
-        if quick:
-            self._quick.append(waiting)
-            found = await waiting.found
-        else:
-            self._work.check_room()
-            self._waiting.append(waiting)
-            found = await self._work.wait(waiting.found, waiting.found.cancel)
+        (self._quick if quick else self._waiting).append(waiting)
+        found: Found = await waiting.found
         return found
 
     def _start(self) -> None:
@@ -80,7 +74,7 @@ class Batcher:
         while batch := _take(self._quick):
             _deliver(batch, compute_each(batch))
         while self._running < AT_ONCE and (batch := _take(self._waiting)):
-            computed = asyncio.wrap_future(self._work.pool.submit(compute_each, batch))
+            computed = asyncio.wrap_future(self._pool.submit(compute_each, batch))
             self._running += 1
             computed.add_done_callback(partial(self._end, batch))
 

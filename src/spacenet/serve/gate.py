@@ -7,6 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from spacenet.serve.access import TokenCheck, Tokens
 from spacenet.serve.hosts import HostCheck
+from spacenet.serve.metrics import MeasureRequests, Metrics
 from spacenet.serve.origins import CrossOrigin
 from spacenet.serve.paths import RootPath
 from spacenet.serve.request_log import RequestLog
@@ -27,13 +28,13 @@ class Access:
 class Gate:
     """The application behind all checks. Nothing but HTTP gets through."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], access: Access) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], access: Access, metrics: Metrics) -> None:
         self.app = app
         checked: ASGIApp = TokenCheck(app, access.tokens)
         checked = CrossOrigin(checked, access.origins, may_teach=access.tokens.teaching is not None)
         checked = HostCheck(checked, hosts, access.origins)
         checked = RequestLog(checked) if access.log_requests else checked
-        self.checked = RootPath(checked, access.root_path)
+        self.checked = RootPath(MeasureRequests(checked, metrics), access.root_path)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

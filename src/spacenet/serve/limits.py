@@ -1,14 +1,11 @@
-"""Work for requests: so much of it at a time, and clients wait for it so long."""
+"""How many requests may be in work at the same time, and how long."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from spacenet.serve.messages import RequestError
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -21,41 +18,34 @@ class Limits:
     """Seconds."""
 
 
-class Work:
-    """Runs functions in threads.
+class Workload:
+    """Counts requests in work, and gives each its time.
 
-    A thread cannot be interrupted. When the time is over, work that has not begun is dropped, and other work goes on
-    without its client; it counts as in work until it ends.
+    A thread cannot be interrupted. When the time is over, the client is answered; what has not begun is dropped, and
+    a thread that is at work goes on until it is done, so at most as many as there are threads.
     """
 
-    def __init__(self, pool: Executor, limits: Limits) -> None:
-        self.pool, self.limits, self.in_work = pool, limits, 0
-
-    async def run(self, function: Callable[..., Result], *args: Any) -> Result:
-        """The function's result. Raises `RequestError` (503, 504) where the limits are reached."""
-        self.check_room()
-        begun = self.pool.submit(function, *args)
-        return await self.wait(asyncio.wrap_future(begun), begun.cancel)
+    def __init__(self, limits: Limits) -> None:
+        self.limits, self.in_work = limits, 0
 
     def check_room(self) -> None:
-        """Raise `RequestError` (503) if so many requests are in work as may be."""
         if self.in_work >= self.limits.max_requests:
             reason = f"{self.limits.max_requests} requests are in work; try again later"
             raise RequestError(reason, 503, retry_after=1)
 
-    async def wait(self, result: "asyncio.Future[Result]", drop: Callable[[], object]) -> Result:
-        """The result of work, which counts as in work until then. If it takes too long, `drop` is called and
-        `RequestError` (504) raised."""
+    @asynccontextmanager
+    async def admit(self) -> AsyncIterator[None]:
+        """One request's work. Raises `RequestError` (503, 504) where the limits are reached."""
+        self.check_room()
         self.in_work += 1
-        result.add_done_callback(self._end)
-        await asyncio.wait({result}, timeout=self.limits.timeout)
-        if result.done():
-            return result.result()
-        drop()
-        reason = f"this took longer than {self.limits.timeout:g} s; send less at a time, or try again later"
-        raise RequestError(reason, 504)
-
-    def _end(self, result: asyncio.Future[Any]) -> None:
-        self.in_work -= 1
-        if not result.cancelled():
-            result.exception()  # noted as seen: its client may have been answered already
+        time = asyncio.timeout(self.limits.timeout)
+        try:
+            async with time:
+                yield
+        except TimeoutError as error:
+            if not time.expired():
+                raise
+            reason = f"this took longer than {self.limits.timeout:g} s; send less at a time, or try again later"
+            raise RequestError(reason, 504) from error
+        finally:
+            self.in_work -= 1

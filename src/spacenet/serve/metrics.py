@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spacenet.model.labels import Label
@@ -17,6 +18,7 @@ from spacenet.model.predictions import Measured
 from spacenet.model.watching import WatchSummary
 from spacenet.serve.access import endpoint_path, find_rule
 from spacenet.serve.models import Hosted, Models
+from spacenet.serve.request_log import method_name
 
 MAX_LABELS = 1000
 """Classes of a model that are counted each; further ones are counted together."""
@@ -31,22 +33,21 @@ class Metrics:
     """Counts requests and predictions, in a registry of its own."""
 
     def __init__(self, models: Models) -> None:
-        self.registry = CollectorRegistry()
-        own = {"registry": self.registry}
-        route = ("method", "endpoint")
-        self.requests = Counter("spacenet_requests", "Requests that were answered.", (*route, "status"), **own)
-        self.seconds = Histogram("spacenet_request_seconds", "Time to answer.", route, buckets=SECONDS, **own)
-        self.running = Gauge("spacenet_requests_in_progress", "Requests that are being answered.", **own)
+        self.registry = own = CollectorRegistry()
+        route, of = ("method", "endpoint"), ("model",)
+        self.requests = Counter("spacenet_requests", "Requests that were answered.", (*route, "status"), registry=own)
+        self.seconds = Histogram("spacenet_request_seconds", "Time to answer.", route, buckets=SECONDS, registry=own)
+        self.running = Gauge("spacenet_requests_in_progress", "Requests that are being answered.", registry=own)
         self.samples = Histogram(
-            "spacenet_request_samples", "Samples of a request to predict.", ("model",), buckets=SAMPLES, **own
+            "spacenet_request_samples", "Samples of a request to predict.", of, buckets=SAMPLES, registry=own
         )
-        self.predictions = Counter(
-            "spacenet_predictions", "Samples by the class that is the most probable.", ("model", "label"), **own
-        )
-        self.unknown = Counter("spacenet_unknown_predictions", "Samples that are like no class.", ("model",), **own)
+        about = "Samples by the class that they are of, unknown ones left out."
+        self.predictions = Counter("spacenet_predictions", about, (*of, "label"), registry=own)
+        about = "Samples that are like no class, where unknown ones are looked for."
+        self.unknown = Counter("spacenet_unknown_predictions", about, of, registry=own)
         self._labels: dict[str, dict[str, Any]] = {each.name: {} for each in models}
         """For each model the labels that are counted."""
-        self.registry.register(_State(models))
+        own.register(_State(models))
 
     def note_request(self, method: str, endpoint: str, status: int, seconds: float) -> None:
         self.requests.labels(method, endpoint, str(status)).inc()
@@ -80,7 +81,7 @@ class _State(Collector):
         self.models = models
 
     def collect(self) -> Iterator[Metric]:
-        facts = {
+        facts: dict[str, tuple[str, Callable[[Hosted], float]]] = {
             "spacenet_tasks": ("Tasks that the model has learned.", lambda each: len(each.store.current.model.tasks)),
             "spacenet_classes": ("Classes that the model knows.", lambda each: len(each.store.current.classes)),
             "spacenet_space_left": (
@@ -118,7 +119,7 @@ class _State(Collector):
         yield from (rates, typicality, drifted)
 
 
-def _add_classes(name: str, summary: WatchSummary, typicality: Metric, drifted: Metric) -> None:
+def _add_classes(name: str, summary: WatchSummary, typicality: GaugeMetricFamily, drifted: GaugeMetricFamily) -> None:
     for each in summary.classes[:MAX_LABELS]:
         if each.typicality is not None:
             typicality.add_metric((name, each.label), each.typicality)
@@ -156,8 +157,8 @@ class MeasureRequests:
             await self.app(scope, receive, note_status)
         finally:
             self.metrics.running.dec()
-            rule = find_rule(scope["method"], endpoint_path(scope))
-            self.metrics.note_request(rule.method or OTHER, rule.path, status, time.perf_counter() - began)
+            path = find_rule(scope["method"], endpoint_path(scope)).path
+            self.metrics.note_request(method_name(scope), path, status, time.perf_counter() - began)
 
 
 def add_metrics_route(app: FastAPI, metrics: Metrics) -> None:
@@ -168,4 +169,4 @@ def add_metrics_route(app: FastAPI, metrics: Metrics) -> None:
         return Response(encode(metrics.registry), headers={"content-type": kind})
 
     about = "Figures of the service as Prometheus reads them."
-    app.add_api_route("/metrics", show, response_class=Response, summary="Metrics", description=about)
+    app.add_api_route("/metrics", show, response_class=PlainTextResponse, summary="Metrics", description=about)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -15,7 +16,7 @@ from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
 from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs, read_small_inputs
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
-from spacenet.serve.store import Served
+from spacenet.serve.store import NOTHING_LEARNED, Served
 
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
 MAX_PREDICTIONS = 100_000  # classes with their probabilities in one response
@@ -42,7 +43,6 @@ class Predicting:
 
     def _predict(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Response:
         served = hosted.store.current  # taken once: all of an answer comes from one model
-        check_usable(hosted, served)
         x, options = read_inputs(body, content, options, served)
         options = complete_options(hosted, served, options)
         _check_size(served, x, options)
@@ -73,14 +73,11 @@ def _respond(hosted: Hosted, served: Served, parts: Iterable[Measured], options:
     return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
 
 
-def check_usable(hosted: Hosted, served: Served) -> None:
-    """Raise `RequestError` if the model has no classes."""
-    if not served.classes:
-        raise RequestError(f"the model {hosted.name} knows no classes yet", 503)
-
-
 def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> AnswerOptions:
-    """The same with the rate of the service where none is asked for, if the model can tell unknown inputs."""
+    """The same with the rate of the service where none is asked for, if the model can tell unknown inputs. Raises
+    `RequestError` if it cannot answer this."""
+    if not served.classes:
+        raise RequestError(NOTHING_LEARNED, 409)
     asked = options.unknown is not None or options.coverage is not None
     if asked and not served.tells_unknown:
         reason = f"the model {hosted.name} ({served.model.config.method}) cannot tell unknown inputs"
@@ -93,21 +90,29 @@ def measure_all(
 ) -> Iterator[Measured]:
     """What the model says of samples, in parts."""
     x = served.encode(x)
+    context.metrics.samples.labels(hosted.name).observe(len(x))
     for first in range(0, len(x), MAX_SAMPLES):
-        yield served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
+        yield _measure(context, hosted, served, options, x[first : first + MAX_SAMPLES])
 
 
 async def measure_together(
     context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
 ) -> Measured:
     """The same for few samples that need no encoder, computed with those of other requests."""
-    typicality, coverage = options.unknown is not None, options.coverage
-    quick = served.quick and not typicality and coverage is None
+    asked = options.unknown, options.coverage
+    measure = partial(_measure, context, hosted, served, options)
+    context.metrics.samples.labels(hosted.name).observe(len(x))
+    quick = served.quick and asked == (None, None)
+    return await context.batcher.compute((id(served), *asked), measure, x, quick=quick)
 
-    def work(x: Array) -> Measured:
-        return served.measure(x, typicality, coverage)
 
-    return await context.batcher.compute((id(served), typicality, coverage), work, x, quick=quick)
+def _measure(context: Context, hosted: Hosted, served: Served, options: AnswerOptions, x: Array) -> Measured:
+    """The one place where samples become predictions, and are counted."""
+    found = served.measure(x, options.unknown is not None, options.coverage)
+    context.metrics.note_predictions(hosted.name, served.classes, found, options.unknown)
+    if hosted.watcher is not None:
+        hosted.watcher.count(served.classes, found, current=served is hosted.store.current)
+    return found
 
 
 def _answers(found: Measured, served: Served, options: AnswerOptions) -> Iterator[dict[str, Any]]:

@@ -45,8 +45,13 @@ def note(scope: Scope, **facts: Any) -> None:
     scope.setdefault("state", {}).setdefault("facts", {}).update(facts)
 
 
+def method_name(scope: Scope) -> str:
+    """The method of a request, if it is one that exists."""
+    return scope["method"] if scope["method"] in METHODS else "(other)"
+
+
 def _write(scope: Scope, status: int, milliseconds: float) -> None:
-    method = scope["method"] if scope["method"] in METHODS else "(other)"
+    method = method_name(scope)
     path = find_rule(scope["method"], endpoint_path(scope)).path
     facts = {"method": method, "path": path, "status": status, "milliseconds": round(milliseconds, 3)}
     facts |= scope["state"].get("facts", {})

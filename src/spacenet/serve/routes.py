@@ -1,7 +1,9 @@
 """What all endpoints share: the models, the limits of bodies, threads for the work, and how an endpoint is added."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -10,11 +12,13 @@ from pydantic import BaseModel
 from spacenet.serve import messages
 from spacenet.serve.batching import Batcher
 from spacenet.serve.bodies import Bodies
-from spacenet.serve.limits import Work
+from spacenet.serve.limits import Limits
+from spacenet.serve.metrics import Metrics
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
 from spacenet.serve.reading import FORM, JSON, Content
+from spacenet.serve.request_log import note
 
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -23,20 +27,24 @@ Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work, which `batcher` shares."""
+    """The models, what limits bodies, the threads for the work, and what is counted."""
 
-    def __init__(self, models: Models, work: Work, max_bytes: int) -> None:
-        self.models, self.work, self.bodies = models, work, Bodies(max_bytes)
-        self.batcher = Batcher(work)
+    def __init__(self, models: Models, pool: Executor, max_bytes: int, limits: Limits | None = None) -> None:
+        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes, limits)
+        self.batcher = Batcher(pool)
+        self.metrics = Metrics(models)
+        self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await self.work.run(work, *args)
+        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
         name = request.path_params.get("name")
-        return self.models.default if name is None else self.models[name]
+        found = self.models.default if name is None else self.models[name]
+        note(request.scope, model=found.name)
+        return found
 
 
 def add_route(

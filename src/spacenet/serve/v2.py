@@ -27,7 +27,7 @@ from spacenet.serve.images import MAX_IMAGES, decode_files
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import AnswerOptions
-from spacenet.serve.predicting import MAX_PREDICTIONS, check_usable, complete_options, measure_all
+from spacenet.serve.predicting import MAX_PREDICTIONS, complete_options, measure_all
 from spacenet.serve.reading import parse_json, read_texts
 from spacenet.serve.routes import NAME_PARAMETER, Context, add_route, describe_body, respond
 from spacenet.serve.store import Served
@@ -159,7 +159,6 @@ class OpenInference:
 
     def _infer(self, request: Request, body: bytes) -> Response:
         hosted, served = self._model(request)  # taken once: all of an answer comes from one model
-        check_usable(hosted, served)
         asked, binary = _split(body, request.headers.get(LENGTH))
         inference = _read(asked, binary, hosted, served)
         parts = [
