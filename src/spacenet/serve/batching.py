@@ -7,7 +7,7 @@ are computed, are computed together. One that comes alone does not wait for more
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -51,7 +51,8 @@ class Batcher:
         self._pool = pool
         self._waiting: deque[Waiting] = deque()
         self._quick: deque[Waiting] = deque()
-        self._running, self._scheduled = 0, False
+        self._running: set[Future[list[Any]]] = set()
+        self._scheduled = False
 
     async def compute(self, key: Hashable, function: Callable[[Array], Found], x: Array, *, quick: bool) -> Found:
         """`function(x)`, in one call with the samples of other requests that have the same key.
@@ -73,13 +74,13 @@ class Batcher:
         self._scheduled = False
         while batch := _take(self._quick):
             _deliver(batch, compute_each(batch))
-        while self._running < AT_ONCE and (batch := _take(self._waiting)):
-            computed = asyncio.wrap_future(self._pool.submit(compute_each, batch))
-            self._running += 1
-            computed.add_done_callback(partial(self._end, batch))
+        self._running = {each for each in self._running if not each.done()}
+        while len(self._running) < AT_ONCE and (batch := _take(self._waiting)):
+            begun = self._pool.submit(compute_each, batch)
+            self._running.add(begun)
+            asyncio.wrap_future(begun).add_done_callback(partial(self._end, batch))
 
     def _end(self, batch: Sequence[Waiting], computed: "asyncio.Future[list[Any]]") -> None:
-        self._running -= 1
         _deliver(batch, computed.result())
         self._start()
 
