@@ -30,7 +30,7 @@ MODELS_HELP = "Model files, each as FILE or NAME=FILE; /models/NAME is its addre
 class ServeOptions:
     """Serve predictions of models over HTTP; see /docs at the address that is printed.
 
-    Ctrl-C or SIGTERM ends it with exit code 0; a task that is being learned is given up.
+    Ctrl-C or SIGTERM ends it with exit code 0; jobs that are not done are taken up again when it next starts.
     """
 
     models: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MODEL …", help=MODELS_HELP)]
