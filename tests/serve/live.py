@@ -1,11 +1,13 @@
 """A service with real connections, in a thread of the test."""
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from spacenet.cli.serve import open_listener
 from spacenet.serve.server import Server
@@ -49,10 +51,13 @@ def read_all(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def live(folder: Path, *, max_bytes: int = 2**20) -> Iterator[Live]:
-    with service(folder, max_bytes=max_bytes) as it, open_listener("127.0.0.1", 0) as listener:
+def live(
+    folder: Path, *, max_bytes: int = 2**20, certificate: ssl.SSLContext | None = None, **rest: Any
+) -> Iterator[Live]:
+    """A service; `rest` are further arguments of `service`."""
+    with service(folder, max_bytes=max_bytes, **rest) as it, open_listener("127.0.0.1", 0) as listener:
         address = listener.getsockname()[:2]
-        server = Server(it.app)
+        server = Server(it.app, certificate)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -22,6 +22,7 @@ from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
+from spacenet.serve.watcher import Watcher
 from tests.model.support import model, new_model
 
 HOST = "localhost:8000"
@@ -53,9 +54,17 @@ class Service:
 
 @contextmanager
 def service(
-    folder: Path, *, learns: bool = False, max_bytes: int = 2**16, knows: tuple[np.ndarray, np.ndarray] | None = None
+    folder: Path,
+    *,
+    learns: bool = False,
+    max_bytes: int = 2**16,
+    knows: tuple[np.ndarray, np.ndarray] | None = None,
+    **rest: Any,
 ) -> Iterator[Service]:
-    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3."""
+    """Serves the model in model.safetensors of a folder; makes one of what it shall know, or 0, 1 | 2, 3.
+
+    `rest` are further arguments of `create_app`.
+    """
     path = folder / "model.safetensors"
     if knows:
         learned = new_model(knows[0].shape[1:])
@@ -63,18 +72,30 @@ def service(
         save_model(path, learned)
     elif not path.exists():
         save_model(path, model())
-    with services({"model": path}, learns=learns, max_bytes=max_bytes) as it:
+    with services({"model": path}, learns=learns, max_bytes=max_bytes, **rest) as it:
         yield it
 
 
 @contextmanager
-def services(files: Mapping[str, Path], *, learns: bool = False, max_bytes: int = 2**16) -> Iterator[Service]:
+def services(
+    files: Mapping[str, Path],
+    *,
+    learns: bool = False,
+    max_bytes: int = 2**16,
+    unknown: float | None = None,
+    **rest: Any,
+) -> Iterator[Service]:
     """Serves several models, each with a name."""
     with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
         stores = {name: Store(path) for name, path in files.items()}
         jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
-        models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
-        yield Service(create_app(models, pool, max_bytes, {HOST}), models)
+        watchers = {
+            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, unknown)))
+            for name, store in stores.items()
+            if unknown is not None
+        }
+        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
+        yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
 
 def npy(array: np.ndarray, **options: Any) -> bytes:
@@ -101,7 +122,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 def ended(it: Service, number: int | None = None) -> dict[str, Any]:
     """A job when it is over; by default the last that learns."""
-    for _ in range(600):
+    for _ in range(3000):
         job: dict[str, Any] = it.get("/learn" if number is None else f"/jobs/{number}")
         if job["state"] not in ("queued", "running"):
             return job

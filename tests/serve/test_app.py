@@ -20,6 +20,7 @@ from tests.serve.support import NPY, NPZ, Service, npy, npz, service
 
 JSON = {"content-type": "application/json"}
 ROW = [0.5] * 8
+V2_ENDS = ("", "/ready", "/infer")
 
 
 @pytest.fixture(scope="module")
@@ -284,8 +285,11 @@ def test_a_fault_of_ours_shows_no_traceback(served: Service, monkeypatch: pytest
 
 def test_the_service_describes_itself(served: Service) -> None:
     described = served.get("/openapi.json")
-    of_a_model = {"/health", "/model", "/predict", "/learn", "/edit", "/jobs", "/jobs/{number}"}
-    assert set(described["paths"]) == {*of_a_model, *(f"/models/{{name}}{path}" for path in of_a_model), "/models"}
+    of_a_model = {"/health", "/model", "/watch", "/predict", "/learn", "/edit", "/jobs", "/jobs/{number}"}
+    versions = ("/v2/models/{name}", "/v2/models/{name}/versions/{version}")
+    v2 = {"/v2", "/v2/health/live", "/v2/health/ready"} | {f"{at}{end}" for at in versions for end in V2_ENDS}
+    named = {f"/models/{{name}}{path}" for path in of_a_model}
+    assert set(described["paths"]) == of_a_model | named | v2 | {"/models", "/metrics"}
     predict = described["paths"]["/predict"]["post"]
     form = predict["requestBody"]["content"]["application/json"]["schema"]
     assert form["properties"]["inputs"]["examples"]

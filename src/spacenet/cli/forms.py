@@ -38,6 +38,17 @@ def parse(kind: type[T], arguments: Sequence[str], command: str) -> T:
     return options
 
 
+def parse_groups(kind: type[T], arguments: Sequence[str], command: str) -> T:
+    """Like `parse`, for a dataclass whose fields are options themselves: the help shows each as a group."""
+    groups = typing.get_type_hints(kind)
+    form = make_dataclass("Form", [(name, form_type(group, doc="")) for name, group in groups.items()])
+    filled = fill(form, arguments, command, describe(kind))
+    found = {name: group(**vars(getattr(filled, name))) for name, group in groups.items()}
+    for options in found.values():
+        check(options)
+    return kind(**found)
+
+
 def describe(kind: type) -> str:
     """The description of a command: the docstring of its options."""
     return " ".join((kind.__doc__ or "").split())

@@ -1,20 +1,18 @@
 """`spacenet serve MODEL …`: models behind HTTP."""
 
-import ipaddress
+import logging
 import os
 import socket
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import torch
-import tyro
-from annotated_types import Ge, Gt, Le
 
-from spacenet.cli.forms import parse
+from spacenet.cli.forms import parse_groups
+from spacenet.cli.serving import ServeOptions, build_access, check_exposure, load_tls
 from spacenet.errors import SettingsError
+from spacenet.model.unknown import check_rate
 from spacenet.utils.extras import require_extra
 
 if TYPE_CHECKING:
@@ -23,65 +21,67 @@ if TYPE_CHECKING:
 MOST_THREADS = 4
 """By default: a prediction takes less time than all that is around it."""
 BACKLOG = 512
-MODELS_HELP = "Model files, each as FILE or NAME=FILE; /models/NAME is its address, and that of the first also /."
-
-
-@dataclass(frozen=True)
-class ServeOptions:
-    """Serve predictions of models over HTTP; see /docs at the address that is printed.
-
-    Ctrl-C or SIGTERM ends it with exit code 0; jobs that are not done are taken up again when it next starts.
-    """
-
-    models: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="MODEL …", help=MODELS_HELP)]
-    host: str = "127.0.0.1"
-    """Address to listen at. Any but this computer's own lets others in, and there is no password."""
-    port: Annotated[int, Ge(0), Le(65535)] = 8000
-    """Port to listen at; 0 takes a free one."""
-    allow_learn: bool = False
-    """Let requests add classes to the model; the model file is replaced after each task."""
-    max_request_mb: Annotated[float, Gt(0), Le(4096)] = 16.0
-    """Largest request in MiB; archives count as unpacked."""
-    allow_host: Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME")] = ()
-    """Name under which the service may be reached besides its address and localhost, with or without a port;
-    can be given several times."""
-    threads: Annotated[int, Ge(1)] | None = None
-    """Threads that predict (default: one per processor core, at most 4)."""
+log = logging.getLogger("spacenet")
 
 
 def serve(arguments: list[str]) -> int:
-    options = parse(ServeOptions, arguments, "serve")
+    options = parse_groups(ServeOptions, arguments, "serve")
     require_extra("serve", "web", "uvicorn")
     require_extra("serve", "web", "fastapi")
+    require_extra("serve", "web", "python_multipart")
+    require_extra("serve", "web", "prometheus_client")
+    from spacenet.serve.logs import write_logs
+
+    with write_logs(options.log.log_format, options.log.log_file):
+        _serve(options)
+    print("stopped", flush=True)
+    return 0
+
+
+def _serve(options: ServeOptions) -> None:
     from spacenet.serve.app import create_app
     from spacenet.serve.hosts import check_names, own_hosts
     from spacenet.serve.jobs import Jobs
+    from spacenet.serve.limits import Limits
     from spacenet.serve.models import Hosted, Models, name_models
     from spacenet.serve.server import Server, end_on_signals
     from spacenet.serve.store import Store
+    from spacenet.serve.watcher import Watcher
 
-    allowed = check_names(options.allow_host)
+    main, most, rate = options.main, options.limit, check_rate(options.main.unknown)
+    allowed, access, certificate = (
+        check_names(options.access.allow_host),
+        build_access(options),
+        load_tls(options.access),
+    )
     torch.set_num_threads(1)
-    stores = {name: Store(path) for name, path in name_models(options.models).items()}
-    threads = options.threads or min(MOST_THREADS, os.cpu_count() or 1)
+    stores = {name: Store(path) for name, path in name_models(main.models).items()}
+    threads = main.threads or min(MOST_THREADS, os.cpu_count() or 1)
     with (
         suppress(KeyboardInterrupt),  # a signal before the server runs
         end_on_signals() as ending,
-        closing(open_listener(options.host, options.port)) as listener,
+        closing(open_listener(main.host, main.port)) as listener,
         ThreadPoolExecutor(threads, "predict", torch.set_num_threads, (1,)) as pool,
         ExitStack() as opened,
     ):
-        jobs = {
-            name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if options.allow_learn
+        warnings = check_exposure(options, listener.getsockname()[0])
+        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if main.allow_learn}
+        watchers = {
+            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, rate)))
+            for name, store in stores.items()
+            if rate is not None
         }
-        models = Models([Hosted(name, store, jobs.get(name)) for name, store in stores.items()])
+        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
         hosts = allowed | own_hosts(*listener.getsockname()[:2])
-        server = Server(create_app(models, pool, int(options.max_request_mb * 1024**2), hosts))
+        limits = Limits(most.max_requests, most.timeout)
+        app = create_app(models, pool, int(most.max_request_mb * 1024**2), hosts, access, limits)
+        server = Server(app, certificate, most.max_connections)
         ending.server = server
+        app.state.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(server.guard.open))
         _announce(options, listener, models)
+        for warning in warnings:
+            log.warning("spacenet: warning: %s", warning)
         server.run(sockets=[listener])
-    print("stopped", flush=True)
-    return 0
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -97,13 +97,29 @@ def open_listener(host: str, port: int) -> socket.socket:
 
 
 def _announce(options: ServeOptions, listener: socket.socket, models: "Models") -> None:
+    """Print what is served, where, and who may use it."""
     host, port = listener.getsockname()[:2]
-    at = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    can = "predicts and learns" if options.allow_learn else "predicts"
+    scheme = "https" if options.access.certificate else "http"
+    at = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    can = "predicts and learns" if options.main.allow_learn else "predicts"
     for each in models:
         model = each.store.current.model
         holds = f"{len(model.tasks)} tasks, {len(model.classes)} classes"
         where = at if each is models.default else f"{at}/models/{each.name}"
         print(f"{each.store.path} ({holds}) {can} at {where} (see {at}/docs; Ctrl-C ends it)", flush=True)
-    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
-        print(f"spacenet: warning: {host} is open to other computers, and there is no password", file=sys.stderr)
+    if conditions := _conditions(options):
+        print("; ".join(conditions), flush=True)
+
+
+def _conditions(options: ServeOptions) -> list[str]:
+    """What is said of access beyond the default, where all on this computer may use the service."""
+    given, found = options.access, []
+    if given.token_file or given.teach_token_file:
+        found.append(f"reading needs a token of {given.token_file}" if given.token_file else "reading needs no token")
+    if options.main.allow_learn and given.teach_token_file:
+        found.append(f"teaching needs a token of {given.teach_token_file}")
+    if given.allow_origin:
+        found.append(f"pages of {', '.join(given.allow_origin)} may use it")
+    if given.root_path:
+        found.append(f"a proxy shows it under {given.root_path}")
+    return found

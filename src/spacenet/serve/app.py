@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -10,24 +11,38 @@ from starlette.requests import ClientDisconnect
 from spacenet import __version__
 from spacenet.errors import DataError
 from spacenet.serve.describing import add_describing_routes
-from spacenet.serve.hosts import HostCheck
+from spacenet.serve.gate import Access, Gate
+from spacenet.serve.limits import Limits
 from spacenet.serve.messages import RequestError
+from spacenet.serve.metrics import add_metrics_route
 from spacenet.serve.models import Models
 from spacenet.serve.predicting import add_predicting_routes
 from spacenet.serve.routes import Context, respond
 from spacenet.serve.teaching import add_teaching_routes
+from spacenet.serve.v2 import add_v2_routes
 
 ABOUT = "Models of spacenet: predict the class of inputs and, where that is allowed, learn new classes."
 
 
-def create_app(models: Models, pool: Executor, max_bytes: int, hosts: Iterable[str]) -> FastAPI:
+def create_app(
+    models: Models,
+    pool: Executor,
+    max_bytes: int,
+    hosts: Iterable[str],
+    access: Access | None = None,
+    limits: Limits | None = None,
+) -> FastAPI:
     """The service as an ASGI application. `pool` are the threads that predict, `hosts` is what it is called."""
-    context = Context(models, pool, max_bytes)
-    app = FastAPI(title="spacenet", version=__version__, description=ABOUT, redoc_url=None, docs_url=None)
-    app.add_middleware(HostCheck, hosts=frozenset(hosts))
+    context = Context(models, pool, max_bytes, limits)
+    pages: dict[str, Any] = {"redoc_url": None, "docs_url": None, "redirect_slashes": False}
+    app = FastAPI(title="spacenet", version=__version__, description=ABOUT, **pages)
+    app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access(), metrics=context.metrics)
+    app.state.metrics = context.metrics
     add_describing_routes(app, context)
     add_predicting_routes(app, context)
     add_teaching_routes(app, context)
+    add_v2_routes(app, context)
+    add_metrics_route(app, context.metrics)
     for kind in (RequestError, DataError, HTTPException, ClientDisconnect, Exception):
         app.add_exception_handler(kind, _handle_error)
     return app
@@ -36,8 +51,8 @@ def create_app(models: Models, pool: Executor, max_bytes: int, hosts: Iterable[s
 async def _handle_error(request: Request, error: Exception) -> Response:
     match error:
         case RequestError() | DataError():
-            seconds = getattr(error, "retry_after", None)
-            headers = {} if seconds is None else {"retry-after": str(seconds)}
+            retry = getattr(error, "retry_after", None)
+            headers = {"retry-after": str(retry)} if retry is not None else None
             return respond({"error": str(error)}, getattr(error, "status", 422), headers)
         case HTTPException():
             reason = f"{error.detail}: {request.method} {request.url.path}; GET /docs describes what there is"

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.requests import Request
 
+from spacenet.serve.limits import Limits, Workload
 from spacenet.serve.messages import RequestError
 
 SMALL = 64 * 1024
@@ -62,26 +63,29 @@ class Arrival:
 
 
 class Bodies:
-    """Receives bodies of at most `max_bytes` each."""
+    """Receives bodies of at most `max_bytes` each, and admits so much work for them."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, limits: Limits | None = None) -> None:
         self.max_bytes, self.total, self.used = max_bytes, LARGE_AT_ONCE * max_bytes, 0
+        self.workload = Workload(limits or Limits())
         self._arriving: set[Arrival] = set()
         self._turn, self._slow, self._fast = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._freed = asyncio.Event()
 
     @asynccontextmanager
     async def receive(self, request: Request) -> AsyncIterator[bytes]:
-        """A request's body. Its memory counts as taken until the end of the block."""
+        """A request's body. Its memory counts as taken, and the request as in work, until the end of the block."""
         claimed = request.headers.get("content-length", "")
         if claimed.isascii() and claimed.isdigit() and (len(claimed) > 18 or int(claimed) > self.max_bytes):
             raise self._too_large()
+        self.workload.check_room()
         arrival = Arrival(asyncio.get_running_loop().time())
         self._arriving.add(arrival)
         try:
             body = await self._collect(request, arrival)
             self._arriving.discard(arrival)
-            yield body
+            async with self.workload.admit():
+                yield body
         finally:
             self._arriving.discard(arrival)
             if arrival.taken:
@@ -108,7 +112,8 @@ class Bodies:
             return b"".join(chunks)
         except TimeoutError as error:
             if arrival.dismissed:
-                raise RequestError("too many large requests arrive at the same time; try again later", 503) from error
+                reason = "too many large requests arrive at the same time; try again later"
+                raise RequestError(reason, 503, retry_after=1) from error
             reason = f"the body did not arrive in time: at least {MIN_RATE // 1024} KiB per second are needed"
             raise RequestError(reason, 408) from error
         finally:

@@ -21,6 +21,8 @@ LINGER_BYTES = 16 * 1024**2
 """… and how much of such rests is read in `CHECK_SECONDS`, of all connections together."""
 MAX_UNSENT = 256 * 1024**2
 """Bytes of responses that clients have not read yet, of all connections together."""
+MAX_UNSEEN = 64 * 1024
+"""Bytes of a response that may wait in a connection before that counts as unread."""
 REASONS = {408: "Request Timeout", 503: "Service Unavailable"}
 
 
@@ -65,7 +67,7 @@ class Guard:
             self.silent[connection] = None
 
     def limit_unread(self) -> None:
-        sizes = {each: each.real.get_write_buffer_size() for each in self.unread}
+        sizes = {each: each.unsent() for each in self.unread}
         total = sum(sizes.values())
         for each, size in sizes.items():
             if total <= MAX_UNSENT:
@@ -77,6 +79,7 @@ class Guard:
         self.linger_left = LINGER_BYTES
         for each in list(self.open):
             each.lose_patience(CHECK_SECONDS)
+        self.limit_unread()
         self._timer = loop.call_later(CHECK_SECONDS, self._check, loop) if self.open else None
 
 
@@ -149,14 +152,15 @@ class Connection(H11Protocol):
     def end(self) -> None:
         """Close the connection. A client that is still sending would lose the response, so it is heard for a while."""
         if self.conn.their_state is not h11.SEND_BODY or self.lingers or self.real.is_closing():
-            self.real.close()
+            self.close()
             return
         self.lingers, self._patience = True, LINGER_SECONDS
         self._unset_keepalive_if_required()
         self.guard.silent.pop(self, None)
         self.guard.silent[self] = None
         self.flow.resume_reading()
-        self.real.write_eof()
+        if self.real.can_write_eof():
+            self.real.write_eof()
 
     def refuse(self, status: int, reason: str) -> None:
         """Close the connection, with a response if one is due: to an idle client it would come unasked."""
@@ -167,14 +171,27 @@ class Connection(H11Protocol):
         if due and not self.lingers:
             self.real.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         self.guard.silent.pop(self, None)
-        self.real.close()
+        self.close()
+
+    def close(self) -> None:
+        """Close the transport, but only once: asyncio's for TLS cannot be asked for anything after a second time."""
+        if not self.real.is_closing():
+            self.real.close()
+
+    def unsent(self) -> int:
+        """Bytes of responses that the client has not taken yet."""
+        return self.real.get_write_buffer_size()
 
     def lose_patience(self, seconds: float) -> None:
-        unsent, sent = self.real.get_write_buffer_size(), 0
+        unsent, sent = self.unsent(), 0
         waits = unsent or self.lingers or self.real.is_closing() or self.conn.their_state is h11.IDLE
         if unsent and self._unsent:
             sent = max(self._unsent - unsent, 0)
         self._unsent = unsent
+        if unsent > MAX_UNSEEN:  # TLS may hold a response back without saying so
+            self.guard.unread.setdefault(self)
+        else:
+            self.guard.unread.pop(self, None)
         self._patience = min(WAIT_SECONDS, self._patience - seconds + sent / MIN_RATE) if waits else WAIT_SECONDS
         if self._patience > 0:
             return

@@ -1,4 +1,4 @@
-"""The endpoints that say what the service is and holds: /health, /models, /model and the page /docs."""
+"""The endpoints that say what the service is and holds: /health, /models, /model, /watch and the page /docs."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ from fastapi import FastAPI, Request, Response
 
 from spacenet import __version__
 from spacenet.serve import messages
+from spacenet.serve.messages import RequestError
 from spacenet.serve.pages import POLICY, render_page
 from spacenet.serve.routes import Context, add_model_route, add_route, respond
 
@@ -25,6 +26,12 @@ class Describing:
     async def model(self, request: Request) -> Response:
         return respond(self.context.hosted(request).store.current.description)
 
+    async def watch(self, request: Request) -> Response:
+        hosted = self.context.hosted(request)
+        if hosted.watcher is None:
+            raise RequestError("predictions are not watched; the service can be started with --unknown 0.05", 404)
+        return respond(hosted.watcher.summary().to_plain())
+
     async def models(self) -> Response:
         found = []
         for each in self.context.models:
@@ -35,11 +42,12 @@ class Describing:
 
 
 def add_describing_routes(app: FastAPI, context: Context) -> None:
-    """Add GET /health, /models, /model and /docs."""
+    """Add GET /health, /models, /model, /watch and /docs."""
     describing = Describing(context)
     add_model_route(app, "GET /health", describing.health, messages.Health, "Health")
     add_route(app, "GET /models", describing.models, messages.ModelList, "List the models")
     add_model_route(app, "GET /model", describing.model, messages.Description, "Describe the model")
+    add_model_route(app, "GET /watch", describing.watch, messages.WatchCounts, "What was counted of predictions")
     app.add_route("/docs", _show)
 
 

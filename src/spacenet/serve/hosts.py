@@ -1,22 +1,23 @@
-"""Requests are answered only under the service's own names.
+"""Requests are answered only under the service's own names, and not for pages of other origins.
 
 A page in a browser can point a name of its own at this computer and then send requests as if to itself. Its name is in
 the `Host` and `Origin` of these requests, which is how they are recognized.
 """
 
 import ipaddress
-import json
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from spacenet.errors import SettingsError
+from spacenet.serve.origins import DEFAULT_PORTS
+from spacenet.serve.refusals import adding_headers, find_header, refuse, show
 
 OWN_NAMES = ("localhost", "127.0.0.1", "[::1]")
 NAME = re.compile(r"([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
-DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+NOT_FOR_OTHERS = {"x-content-type-options": "nosniff", "cross-origin-resource-policy": "same-origin"}
+"""What makes browsers keep answers from pages of other origins, whatever these take them for."""
 
 
 def own_hosts(address: str, port: int) -> set[str]:
@@ -35,29 +36,34 @@ def check_names(names: Iterable[str]) -> set[str]:
 
 
 class HostCheck:
-    """Answers 421 to a foreign `Host` and 403 to a foreign `Origin`, before any endpoint sees the request."""
+    """Answers 421 to a foreign `Host` and 403 to pages of a foreign origin, before anything else sees the request."""
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
-        self.app, self.hosts = app, frozenset(hosts)
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], origins: Iterable[str] = ()) -> None:
+        self.app, self.hosts, self.origins = app, frozenset(hosts), frozenset(origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (problem := self._problem(scope)):
-            await _refuse(send, *problem)
+        send = adding_headers(send, NOT_FOR_OTHERS)
+        if problem := self._problem(scope):
+            await refuse(send, *problem)
         else:
             await self.app(scope, receive, send)
 
     def _problem(self, scope: Scope) -> tuple[int, str] | None:
-        names = [value.decode("latin-1") for key, value in scope["headers"] if key == b"host"]
-        if len(names) != 1 or not self._allowed(names[0], "http", scope):
-            return 421, f"this service is not called {_shown(names)}; it can be started with --allow-host NAME"
-        origins = [value.decode("latin-1") for key, value in scope["headers"] if key == b"origin"]
-        if any(not self._own_origin(origin, scope) for origin in origins):
-            return 403, f"requests of pages at {_shown(origins)} are refused; see --allow-host NAME"
+        names = find_header(scope, b"host")
+        scheme = scope.get("scheme", "http")
+        if len(names) != 1 or not self._allowed(names[0], scheme, scope):
+            return 421, f"this service is not called {show(names)}; it can be started with --allow-host NAME"
+        origins = find_header(scope, b"origin")
+        if any(origin not in self.origins and not self._own_origin(origin, scope) for origin in origins):
+            return 403, f"requests of pages at {show(origins)} are refused; see --allow-origin ORIGIN"
+        if not origins and _embedded_elsewhere(scope):
+            return 403, "requests of pages of other sites are refused; see --allow-origin ORIGIN"
         return None
 
     def _own_origin(self, origin: str, scope: Scope) -> bool:
-        scheme, _, host = origin.partition("://")
-        return scheme.lower() in DEFAULT_PORTS and self._allowed(host, scheme.lower(), scope)
+        scheme, _, host = origin.lower().partition("://")
+        schemes = {"https"} if scope.get("scheme") == "https" else {"http", "https"}  # https: of a proxy
+        return scheme in schemes and self._allowed(host, scheme, scope)
 
     def _allowed(self, host: str, scheme: str, scope: Scope) -> bool:
         host = host.lower()
@@ -65,6 +71,17 @@ class HostCheck:
             return False
         port = match[2] or DEFAULT_PORTS[scheme]
         return not self.hosts.isdisjoint((match[1], match[1] + port)) or match[1] + port == _reached_at(scope)
+
+
+def _embedded_elsewhere(scope: Scope) -> bool:
+    """Whether a page of another origin loads this as an image, a script, a frame or the like: browsers say so.
+
+    A link that somebody follows is none of these: the page that it is on cannot see the answer.
+    """
+    if not {"cross-site", "same-site"}.intersection(find_header(scope, b"sec-fetch-site")):
+        return False
+    kind = find_header(scope, b"sec-fetch-mode"), find_header(scope, b"sec-fetch-dest")
+    return scope["method"] not in ("GET", "HEAD") or kind != (["navigate"], ["document"])
 
 
 def _reached_at(scope: Scope) -> str | None:
@@ -82,14 +99,3 @@ def _bracketed(name: str) -> str:
         return f"[{name}]" if ipaddress.ip_address(name).version == 6 else name
     except ValueError:
         return name
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(repr(name[:100]) for name in names[:3]) or "nothing"
-
-
-async def _refuse(send: Send, status: int, reason: str) -> None:
-    body = json.dumps({"error": reason}).encode()
-    headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

@@ -27,11 +27,11 @@ File = tuple[str, bytes]
 
 def decode_files(files: Sequence[File], target: Target, most: int) -> Array:
     """Image files as samples for a model, (n, …)."""
+    form, pixels, images = _format(target), 0, []
     if not files:
         raise RequestError("there are no images; send at least one")
     if len(files) > most:
         raise RequestError(f"{len(files):,} images are more than {most:,}; send fewer at a time", 413)
-    form, pixels, images = _format(target), 0, []
     for where, content in files:
         pixels += count_pixels(content, where)
         if pixels > MAX_REQUEST_PIXELS:

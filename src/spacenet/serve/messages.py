@@ -181,6 +181,30 @@ class Description(BaseModel):
     space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]
 
 
+class ClassCounts(BaseModel):
+    """What was counted of the predictions of one class."""
+
+    label: str
+    samples: Annotated[int, Field(description="Since the beginning.")]
+    recent: Annotated[int, Field(description="The last ones, which the other figures are of.")]
+    unknown: Annotated[float | None, Field(description="How many of these are unknown, in percent.")]
+    typicality: Annotated[float | None, Field(description="Their mean typicality; 0.5 is usual.")]
+    excess: Annotated[float | None, Field(description="Percentage points more than usual that are little typical.")]
+    drifted: bool
+
+
+class WatchCounts(BaseModel):
+    """What was counted of predictions since the first service with this rate began."""
+
+    samples: int
+    unknown: int
+    unknown_rate: Annotated[float | None, Field(description="The same in percent.")]
+    recent_unknown_rate: Annotated[float | None, Field(description="Of the last samples of each class, in percent.")]
+    wanted_rate: Annotated[float, Field(description="What is usual for inputs of known classes, in percent.")]
+    classes: list[ClassCounts]
+    drifted: Annotated[list[str], Field(description="The classes whose inputs have changed.")]
+
+
 class Problem(BaseModel):
     """Why a request was rejected."""
 

@@ -9,6 +9,7 @@ from spacenet.errors import SettingsError
 from spacenet.serve.jobs import Jobs
 from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Store
+from spacenet.serve.watcher import Watcher
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Names that can stand in an address as they are."""
@@ -22,8 +23,13 @@ class Hosted:
     store: Store
     jobs: Jobs | None = None
     """None if it only predicts."""
-    rate: float | None = None
-    """Where requests do not say, this fraction of inputs of known classes is called unknown; None for no inputs."""
+    watcher: Watcher | None = None
+    """Counts predictions; None if the service does not tell unknown inputs unless it is asked to."""
+
+    @property
+    def rate(self) -> float | None:
+        """Where requests do not say, this fraction of inputs of known classes is called unknown."""
+        return None if self.watcher is None else self.watcher.rate
 
 
 class Models:

@@ -15,7 +15,7 @@ from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
 from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
-from spacenet.serve.store import Served
+from spacenet.serve.store import NOTHING_LEARNED, Served
 
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
 MAX_PREDICTIONS = 100_000  # classes with their probabilities in one response
@@ -35,7 +35,6 @@ class Predicting:
 
     def _predict(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Response:
         served = hosted.store.current  # taken once: all of an answer comes from one model
-        check_usable(hosted, served)
         x, options = read_inputs(body, content, options, served)
         options = complete_options(hosted, served, options)
         named = min(options.top, len(served.classes))
@@ -48,14 +47,11 @@ class Predicting:
         return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
 
 
-def check_usable(hosted: Hosted, served: Served) -> None:
-    """Raise `RequestError` if the model has no classes."""
-    if not served.classes:
-        raise RequestError(f"the model {hosted.name} knows no classes yet", 503)
-
-
 def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> AnswerOptions:
-    """The same with the rate of the service where none is asked for, if the model can tell unknown inputs."""
+    """The same with the rate of the service where none is asked for, if the model can tell unknown inputs. Raises
+    `RequestError` if it cannot answer this."""
+    if not served.classes:
+        raise RequestError(NOTHING_LEARNED, 409)
     asked = options.unknown is not None or options.coverage is not None
     if asked and not served.tells_unknown:
         reason = f"the model {hosted.name} ({served.model.config.method}) cannot tell unknown inputs"
@@ -68,8 +64,13 @@ def measure_all(
 ) -> Iterator[Measured]:
     """What the model says of samples, in parts: the one place where the inputs of a request become predictions."""
     x = served.encode(x)
+    context.metrics.samples.labels(hosted.name).observe(len(x))
     for first in range(0, len(x), MAX_SAMPLES):
-        yield served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
+        found = served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
+        context.metrics.note_predictions(hosted.name, served.classes, found, options.unknown)
+        if hosted.watcher is not None:
+            hosted.watcher.count(served.classes, found, current=served is hosted.store.current)
+        yield found
 
 
 def _answers(found: Measured, served: Served, options: AnswerOptions) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from spacenet.data import arrays
 from spacenet.data.checks import find_nonfinite, to_native
@@ -20,7 +20,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.encoders.inputs import TextInput
 from spacenet.model.labels import Label
 from spacenet.serve.images import MAX_IMAGES, MAX_IMAGES_TO_LEARN, File, decode_files, read_base64
-from spacenet.serve.messages import EditRequest, LearnRequest, PredictRequest, Request, RequestError
+from spacenet.serve.messages import EditRequest, LearnRequest, PredictRequest, RequestError
 from spacenet.serve.multipart import read_parts
 from spacenet.serve.options import AnswerOptions
 from spacenet.serve.store import Served
@@ -36,7 +36,7 @@ UNUSABLE = f"a number that is not finite or too large, or a text of more than {M
 MAX_LABELS_BYTES = 64 * 1024**2
 """Numpy gives every text of an array the space of the longest."""
 WHOLE = re.compile(r"-?[0-9]{1,18}")
-Form = TypeVar("Form", bound=Request)
+Form = TypeVar("Form", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,16 @@ def read_texts(texts: Sequence[Any]) -> Array:
 def _json(body: bytes, kind: str, form: type[Form], others: Sequence[str]) -> Form:
     if kind not in JSON:
         raise RequestError(f"content type {kind or '(none)'}; send one of {', '.join((*JSON, *others))}", 415)
+    return parse_json(body, form)
+
+
+def parse_json(body: bytes, form: type[Form]) -> Form:
+    """A body of JSON in a form. Raises `RequestError` for anything else."""
     try:
         return form.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
+        where = ".".join(map(str, first["loc"]))[:200]
         status = 400 if first["type"] == "json_invalid" else 422
         raise RequestError(f"{where}: {first['msg']}" if where else first["msg"], status) from error
 

@@ -11,10 +11,13 @@ from pydantic import BaseModel
 
 from spacenet.serve import messages
 from spacenet.serve.bodies import Bodies
+from spacenet.serve.limits import Limits
+from spacenet.serve.metrics import Metrics
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.multipart import read_boundary
 from spacenet.serve.options import read_flag
 from spacenet.serve.reading import FORM, JSON, Content
+from spacenet.serve.request_log import note
 
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
@@ -23,10 +26,12 @@ Result = TypeVar("Result")
 
 
 class Context:
-    """The models, what limits bodies, and the threads for the work."""
+    """The models, what limits bodies, the threads for the work, and what is counted."""
 
-    def __init__(self, models: Models, pool: Executor, max_bytes: int) -> None:
-        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes)
+    def __init__(self, models: Models, pool: Executor, max_bytes: int, limits: Limits | None = None) -> None:
+        self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes, limits)
+        self.metrics = Metrics(models)
+        self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
@@ -35,7 +40,9 @@ class Context:
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
         name = request.path_params.get("name")
-        return self.models.default if name is None else self.models[name]
+        found = self.models.default if name is None else self.models[name]
+        note(request.scope, model=found.name)
+        return found
 
 
 def add_route(
@@ -47,7 +54,7 @@ def add_route(
     responses: dict[int | str, dict[str, Any]] = {status: {"model": form, "description": "Done."}}
     if verb != "GET":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
-    about = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
+    about: dict[str, Any] = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
     app.add_api_route(
         path,
         function,

@@ -3,6 +3,8 @@
 import gc
 import signal
 import socket
+import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +15,10 @@ from typing import Any, cast
 import uvicorn
 from starlette.types import ASGIApp
 
+from spacenet.errors import SettingsError
 from spacenet.serve.connections import MAX_HEADERS, Connection, Guard
 from spacenet.serve.logs import bound_logs
+from spacenet.serve.tls import SecureConnection
 
 MAX_CONNECTIONS = 1000
 SPARE_FILES = 128
@@ -29,19 +33,24 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SI
 
 
 class Server(uvicorn.Server):
-    """Serves an application until `stop`."""
+    """Serves an application until `stop`; with a certificate over TLS."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.guard = Guard(connection_limit())
+    def __init__(
+        self, app: ASGIApp, certificate: ssl.SSLContext | None = None, max_connections: int | None = None
+    ) -> None:
+        self.guard = Guard(connection_limit(max_connections))
+        plain = partial(Connection, self.guard)
+        connection = partial(SecureConnection, self.guard, certificate) if certificate else plain
         config = uvicorn.Config(
             app,
-            http=cast(Any, partial(Connection, self.guard)),
+            http=cast(Any, connection),
             ws="none",
             lifespan="off",
             proxy_headers=False,
             backlog=ACCEPT_AT_ONCE,
             timeout_graceful_shutdown=LAST_REQUESTS_SECONDS,
             h11_max_incomplete_event_size=MAX_HEADERS,
+            log_config=None,
             log_level="warning",
             access_log=False,
         )
@@ -88,13 +97,23 @@ def end_on_signals() -> Iterator[Ending]:
             signal.signal(each, handler)
 
 
-def connection_limit() -> int:
+def connection_limit(wanted: int | None = None) -> int:
     """Connections at the same time: fewer than the files that the process may open."""
+    most = _most_connections()
+    if wanted is None:
+        return min(MAX_CONNECTIONS, most)
+    if wanted > most:
+        reason = f"the process may open files for {most} connections at most; raise the limit with ulimit -n"
+        raise SettingsError(f"{wanted} are too many: {reason}", setting="max_connections")
+    return wanted
+
+
+def _most_connections() -> int:
     try:
         import resource
     except ImportError:  # Windows
         return MAX_CONNECTIONS
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
-        return MAX_CONNECTIONS
-    return min(MAX_CONNECTIONS, max(files - SPARE_FILES, files // 4, 1))
+        return sys.maxsize
+    return max(files - SPARE_FILES, files // 4, 1)
