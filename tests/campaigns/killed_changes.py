@@ -128,7 +128,8 @@ def kill_commands(name: str, kills: int, seed: int = 0) -> Tally:
                 each.unlink()
             for each, content in held.items():
                 (path.parent / each).write_bytes(content)
-            if not kill_after(chance.uniform(0, seconds), _command, name, path):
+            since = chance.choice((0.0, 0.8 * seconds))  # files are written at the end
+            if not kill_after(chance.uniform(since, seconds), _command, name, path):
                 continue
             tally.kills += 1
             tally.problems += check_command(name, path, old, new, tally)
