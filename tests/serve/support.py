@@ -122,7 +122,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
 
 def ended(it: Service, number: int | None = None) -> dict[str, Any]:
     """A job when it is over; by default the last that learns."""
-    for _ in range(600):
+    for _ in range(3000):
         job: dict[str, Any] = it.get("/learn" if number is None else f"/jobs/{number}")
         if job["state"] not in ("queued", "running"):
             return job

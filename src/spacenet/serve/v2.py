@@ -130,13 +130,13 @@ class OpenInference:
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    async def server(self) -> Response:
+    async def server(self, request: Request) -> Response:
         return respond(ServerMetadata())
 
-    async def live(self) -> Response:
+    async def live(self, request: Request) -> Response:
         return respond(Live())
 
-    async def ready(self) -> Response:
+    async def ready(self, request: Request) -> Response:
         ready = all(is_ready(each.store.current) for each in self.context.models)
         return respond(Ready(ready=ready), 200 if ready else 503)
 
