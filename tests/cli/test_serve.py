@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -18,7 +19,7 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.cli.serve import open_listener
-from spacenet.model.file import save_model
+from spacenet.model.file import load_model, save_model
 from spacenet.serve.jobs import Jobs
 from spacenet.serve.store import Store
 from tests.model.support import blobs, model
@@ -49,50 +50,74 @@ def _server(
             process.kill()
 
 
-def test_a_killed_service_can_be_started_again_and_ctrl_c_ends_it(file: Path) -> None:
+def _learn(address: str, per_class: int = 20) -> None:
+    x, y = blobs(["cat", "dog"], per_class)
+    assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+
+
+def _learner(process: "subprocess.Popen[str]") -> psutil.Process:
+    """The worker process of a service, as soon as it is there."""
+    while not (found := psutil.Process(process.pid).children()):
+        time.sleep(0.01)
+    return found[0]
+
+
+def _ended(address: str, number: int) -> dict[str, Any]:
+    while (job := httpx.get(f"{address}/jobs/{number}").json())["state"] in ("queued", "running"):
+        time.sleep(0.1)
+    return dict(job)
+
+
+def test_a_killed_service_goes_on_with_its_jobs_and_ctrl_c_ends_it(file: Path) -> None:
     content = file.read_bytes()
-    x, y = blobs(["cat", "dog"])
     with _server(file) as (process, address):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
-        (learner,) = psutil.Process(process.pid).children()
+        _learn(address)
+        assert httpx.post(f"{address}/edit", json={"action": "forget", "label": "dog"}).status_code == 202
+        learner = _learner(process)
         process.kill()
         process.wait()
-        assert len(list(file.parent.iterdir())) == 2, "nothing was left to clean up"
+        assert len(list(file.parent.glob(".*.job-*"))) == 2
         learner.wait(timeout=20)  # goes with its service
     assert file.read_bytes() == content
     with _server(file) as (process, address):
         assert httpx.get(f"{address}/health").json()["tasks"] == 2
-        assert list(file.parent.iterdir()) == [file]
+        assert [_ended(address, number)["state"] for number in (1, 2)] == ["done", "done"]
+        assert httpx.get(f"{address}/model").json()["tasks"] == [[0, 1], [2, 3], ["cat"]]
         assert httpx.post(f"{address}/predict", content=b" " * 17 * 2**20).status_code == 413
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (0, "stopped\n", "")
+    assert load_model(file).tasks == [(0, 1), (2, 3), ("cat",)]
+    assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.jobs.json"]
 
 
-def test_a_signal_ends_the_learner_and_removes_the_samples(file: Path) -> None:
+def test_a_signal_ends_the_learner_and_keeps_the_job(file: Path) -> None:
     content = file.read_bytes()
-    x, y = blobs(["cat", "dog"], per_class=500)
     with _server(file) as (process, address), _server(file) as (second, _):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
-        (learner,) = psutil.Process(process.pid).children()
+        _learn(address, per_class=500)
+        learner = _learner(process)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         assert not learner.is_running()
         second.send_signal(signal.SIGHUP)
         assert second.wait(timeout=20) == 0
-    assert list(file.parent.iterdir()) == [file]
+    assert len(list(file.parent.glob(".*.job-*"))) == 1
     assert file.read_bytes() == content
+    jobs = Jobs(Store(file))
+    try:
+        assert jobs.cancel(1).state == "canceled"
+    finally:
+        jobs.close()
+    assert not list(file.parent.glob(".*"))
 
 
 def test_a_second_service_leaves_the_job_of_the_first_alone(file: Path) -> None:
-    x, y = blobs(["cat", "dog"], per_class=500)
     with _server(file) as (_, address):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+        _learn(address, per_class=500)
         Jobs(Store(file)).close()  # what a second service begins with
         assert httpx.get(f"{address}/learn").json()["state"] == "running", "it was too short to be disturbed"
-        while (job := httpx.get(f"{address}/learn").json())["state"] == "running":
-            time.sleep(0.1)
+        job = _ended(address, 1)
         assert (job["state"], job["error"]) == ("done", None)
 
 
