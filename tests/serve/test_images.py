@@ -18,7 +18,8 @@ from spacenet.data.checks import PIXEL_SCALE
 from spacenet.encoders import loading
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from spacenet.serve import images, multipart
+from spacenet.serve import images, multipart, reading
+from spacenet.serve.messages import Job
 from tests.encoders.support import pictures, sentences, tiny, tiny_texts
 from tests.model.support import model_config
 from tests.serve.support import Service, service, services
@@ -123,11 +124,16 @@ def test_image_files_in_tensors(digits: Service) -> None:
 
 def taught(it: Service, monkeypatch: pytest.MonkeyPatch, **request: Any) -> tuple[Any, tuple[np.ndarray, np.ndarray]]:
     """What a service answers to a task, and the samples and labels that it would learn."""
-    found: list[Any] = []
+    found = [np.zeros(0), np.zeros(0)]
     assert it.learning is not None
     last = it.learning.last
-    monkeypatch.setattr(it.learning, "submit_learn", lambda x, y: (found.extend((x, y)), last)[1])
-    return it.post("/learn", **request), (found[0], found[1]) if found else (np.zeros(0), np.zeros(0))
+
+    def submit(x: np.ndarray, y: np.ndarray) -> Job:
+        found[:] = x, y
+        return last
+
+    monkeypatch.setattr(it.learning, "submit_learn", submit)
+    return it.post("/learn", **request), (found[0], found[1])
 
 
 def test_names_of_fields_are_labels(photos: Service, digits: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,8 +215,6 @@ def test_large_images_are_refused(photos: Service, monkeypatch: pytest.MonkeyPat
 
 
 def test_many_images_are_refused(photos: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spacenet.serve import reading
-
     content = png(pictures(1)[0])
     monkeypatch.setattr(reading, "MAX_IMAGES", 2)
     assert photos.post("/predict", **form(*[("x", content)] * 2)).status_code == 200

@@ -43,6 +43,7 @@ def _serve(options: ServeOptions) -> None:
     from spacenet.serve.hosts import check_names, own_hosts
     from spacenet.serve.jobs import Jobs
     from spacenet.serve.limits import Limits
+    from spacenet.serve.metrics import show_connections
     from spacenet.serve.models import Hosted, Models, name_models
     from spacenet.serve.server import Server, end_on_signals
     from spacenet.serve.store import Store
@@ -77,7 +78,7 @@ def _serve(options: ServeOptions) -> None:
         app = create_app(models, pool, int(most.max_request_mb * 1024**2), hosts, access, limits)
         server = Server(app, certificate, most.max_connections)
         ending.server = server
-        app.state.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(server.guard.open))
+        show_connections(app, server.guard)
         _announce(options, listener, models)
         for warning in warnings:
             log.warning("spacenet: warning: %s", warning)

@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from spacenet.serve.limits import Limits, Workload
 from spacenet.serve.messages import RequestError
@@ -98,8 +98,13 @@ class Bodies:
         try:
             async with arrival.limit as limit:
                 limit.reschedule(arrival.asked + arrival.patience)
-                async for chunk in request.stream():
+                more = True
+                while more:
+                    message = await request.receive()
                     limit.reschedule(None)  # what follows is not the client's time
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    chunk, more = message.get("body", b""), message.get("more_body", False)
                     arrival.note(len(chunk), clock())
                     if arrival.received > self.max_bytes:
                         raise self._too_large()
@@ -107,8 +112,8 @@ class Bodies:
                         await self._take(arrival, arrival.received - SMALL - arrival.taken)
                     chunks.append(chunk)
                     arrival.asked = clock()
-                    limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
-                limit.reschedule(None)
+                    if more or arrival.dismissed:
+                        limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
             return b"".join(chunks)
         except TimeoutError as error:
             if arrival.dismissed:

@@ -100,5 +100,7 @@ def read_parts(body: bytes, boundary: bytes) -> list[Part]:
 
 def read_boundary(header: str) -> tuple[str, bytes]:
     """The kind of a body, and what separates the parts of a form, from the header Content-Type."""
+    if ";" not in header:
+        return header.strip().lower(), b""
     kind, options = parse_options_header(header.encode("latin-1", "replace"))
     return kind.decode("latin-1").strip().lower(), options.get(b"boundary", b"")

@@ -1,0 +1,52 @@
+"""The service that one would write for an exported model in a few lines of FastAPI: what `spacenet serve` is compared with.
+
+`python -m benchmarks.plain_service MODEL.onnx PORT`. It knows nothing of spacenet.
+"""
+
+import json
+import sys
+
+import numpy as np
+import onnxruntime
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+
+class PredictRequest(BaseModel):
+    inputs: list[list[float]]
+
+
+class Prediction(BaseModel):
+    label: int
+    probability: float
+
+
+class Predictions(BaseModel):
+    predictions: list[Prediction]
+
+
+def create_app(path: str) -> FastAPI:
+    app, options = FastAPI(), onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # as the service that it is compared with: more are slower on a small network
+    session = onnxruntime.InferenceSession(path, options)
+    classes = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
+    shape = session.get_inputs()[0].shape[1:]
+
+    @app.post("/predict")
+    async def predict(request: PredictRequest) -> Predictions:
+        x = np.array(request.inputs, np.float32).reshape(-1, *shape)
+        probabilities = session.run(None, {"input": x})[0]
+        best = probabilities.argmax(1)
+        found = [Prediction(label=classes[number], probability=row[number]) for number, row in zip(best, probabilities)]
+        return Predictions(predictions=found)
+
+    return app
+
+
+def main(path: str, port: str) -> None:
+    uvicorn.run(create_app(path), host="127.0.0.1", port=int(port), log_level="warning", access_log=False)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
