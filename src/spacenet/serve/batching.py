@@ -5,6 +5,7 @@ are computed, are computed together. One that comes alone does not wait for more
 """
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -15,8 +16,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from spacenet.data.preprocessing import Array
-
-import os
 
 AT_ONCE = int(os.environ.get("AT_ONCE", "2"))
 """Batches that are computed on threads at the same time; other requests wait, and make the next batch larger."""
