@@ -15,7 +15,6 @@ from spacenet.serve.bodies import WAIT_SECONDS
 from spacenet.serve.connections import LINGER_SECONDS, Connection, Guard
 from spacenet.serve.secrets import read_secret
 
-
 READ_BYTES = 64 * 1024
 """What asyncio reads at a time from a connection over TLS; it keeps a buffer of that size, and OpenSSL another."""
 
