@@ -28,7 +28,7 @@ import httpx
 import numpy as np
 import psutil
 
-from benchmarks.clients import Asked, ask_on
+from benchmarks.clients import Asked, ask
 
 LARGE_ROWS = 100
 LARGE_BYTES = 100_000
@@ -99,8 +99,9 @@ def measure(slow: int, seconds: float, clients: int) -> Figures:
 
 def ask_small(address: str, clients: int, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
     inputs = np.random.default_rng(0).normal(size=(16, 8)).tolist()
+    bodies = [json.dumps({"inputs": [each]}).encode() for each in inputs]
     ready.wait()
-    ask_on(address, inputs, clients, over, out)
+    out.put(ask(f"{address}/predict", bodies, clients, over.is_set))
 
 
 def ask_large(address: str, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
@@ -116,7 +117,7 @@ def ask_large(address: str, ready: Barrier, over: Event, out: "Queue[list[Asked]
                 code = client.post(f"{address}/predict", content=body, headers=headers).status_code
             except httpx.HTTPError:
                 code = 0
-            asked.append(Asked(began, time.perf_counter() - clock, 0, code, None))
+            asked.append(Asked(began, time.perf_counter() - clock, 0, code, b""))
             time.sleep(0.02)
     out.put(asked)
 

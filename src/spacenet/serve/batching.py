@@ -5,6 +5,7 @@ are computed, are computed together. One that comes alone does not wait for more
 """
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Executor, Future
@@ -16,8 +17,7 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 
-import os
-AT_ONCE = int(os.environ.get("AT_ONCE", "2"))
+AT_ONCE = min(4, os.cpu_count() or 1)
 """Batches that are computed on threads at the same time; other requests wait, and make the next batch larger."""
 MAX_SAMPLES = 256
 """Samples in a batch: beyond that, twice as many take twice as long."""
