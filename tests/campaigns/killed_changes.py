@@ -126,8 +126,8 @@ def kill_commands(name: str, kills: int, seed: int = 0) -> Tally:
         while tally.kills < kills:
             for each in path.parent.iterdir():
                 each.unlink()
-            for each, content in held.items():
-                (path.parent / each).write_bytes(content)
+            for kept, content in held.items():
+                (path.parent / kept).write_bytes(content)
             since = chance.choice((0.0, 0.8 * seconds))  # files are written at the end
             if not kill_after(chance.uniform(since, seconds), _command, name, path):
                 continue

@@ -313,7 +313,8 @@ class Trap:
 def test_samples_that_cannot_be_used_are_refused(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     save_model(tmp_path / NAME, model([0, 1]))
     x = np.array([Trap(tmp_path / "caught")], dtype=object) if kind == "code" else TASK[0]
-    np.savez(tmp_path / "data.npz", x=x, **({} if kind == "one array" else {"y": TASK[1]}))
+    arrays: dict[str, Any] = {"x": x} if kind == "one array" else {"x": x, "y": TASK[1]}
+    np.savez(tmp_path / "data.npz", **arrays)
     content = (tmp_path / "data.npz").read_bytes()
     (tmp_path / "data.npz").write_bytes({"damaged": b"PK", "cut off": content[:-99]}.get(kind, content))
     assert worker.main([str(tmp_path / name) for name in (NAME, "data.npz", "new.safetensors")]) == 2

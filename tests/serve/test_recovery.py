@@ -106,9 +106,10 @@ def test_an_edit_is_not_made_twice(store: Store) -> None:
     assert is_lost(store, "the model has changed since")
 
 
-def test_a_job_that_kills_the_service_is_given_up(store: Store) -> None:
+def test_a_job_that_kills_the_service_is_given_up(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     left(store, attempts=MAX_ATTEMPTS)
     assert is_lost(store, f"killed {MAX_ATTEMPTS} times")
+    assert "job 1 (learn) is lost: the service was killed" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ its end: if the file is as it was when the job was begun, nothing of it has been
 is done (the file is the one that the worker process wrote), or that cannot be told any more and the job is lost.
 """
 
+import logging
 from datetime import UTC, datetime, timedelta
 
 from spacenet.serve.history import History
@@ -17,6 +18,7 @@ MAX_AGE = timedelta(days=7)
 MAX_ATTEMPTS = 3
 """A job during which the service was killed so many times may be the reason for it."""
 NO_SAMPLES = "the service ended, and nothing is left of the job"
+log = logging.getLogger("spacenet")
 
 
 def now() -> str:
@@ -38,6 +40,7 @@ def take_up_jobs(store: Store, history: History, prefix: str) -> list[QueuedJob]
         if state == "queued":
             found.append(queued)
         else:
+            _warn(job)
             queued.remove()
     _report_missing(history, numbers_in(parent, prefix))
     return sorted(found, key=lambda each: each.number)
@@ -70,4 +73,11 @@ def _age(job: Job) -> timedelta:
 
 def _report_missing(history: History, present: set[int]) -> None:
     for job in [each for each in history.jobs.values() if not each.is_over and each.number not in present]:
-        history.save(job.model_copy(update={"state": "lost", "error": NO_SAMPLES}))
+        lost = job.model_copy(update={"state": "lost", "error": NO_SAMPLES})
+        _warn(lost)
+        history.save(lost)
+
+
+def _warn(job: Job) -> None:
+    if job.state == "lost":
+        log.warning("spacenet: warning: job %d (%s) is lost: %s", job.number, job.kind, job.error)
