@@ -38,6 +38,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors",
         "model.safetensors.undo",
+        "model.safetensors.jobs.json",
         "copy.safetensors",
         "model.onnx",
         "six-and-seven.npz",
