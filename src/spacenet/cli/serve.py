@@ -47,11 +47,8 @@ def _serve(options: ServeOptions) -> None:
     from spacenet.serve.server import Server, end_on_signals
 
     main, most, rate = options.main, options.limit, check_rate(options.main.unknown)
-    allowed, access, certificate = (
-        check_names(options.access.allow_host),
-        build_access(options),
-        load_tls(options.access),
-    )
+    access, certificate = build_access(options), load_tls(options.access)
+    allowed = check_names(options.access.allow_host)
     torch.set_num_threads(1)
     files = name_models(main.models)
     threads = main.threads or min(MOST_THREADS, os.cpu_count() or 1)
