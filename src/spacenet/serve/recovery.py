@@ -31,7 +31,8 @@ def take_up_jobs(store: Store, history: History, prefix: str) -> list[QueuedJob]
     parent, found = store.path.parent, list[QueuedJob]()
     for queued in claim_jobs(parent, prefix):
         known = history.jobs.get(queued.number)
-        if known is not None and known.is_over:
+        if known is not None and known.is_over:  # its service was killed before it could remove the folder
+            history.save(known)  # which also removes the lock that it has left
             queued.remove()
             continue
         state, reason = _judge(queued, store)
