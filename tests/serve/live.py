@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spacenet.cli.serve import open_listener
+from spacenet.serve.metrics import show_connections
 from spacenet.serve.server import Server
 from tests.serve.support import HOST, Service, service
 
@@ -58,6 +59,7 @@ def live(
     with service(folder, max_bytes=max_bytes, **rest) as it, open_listener("127.0.0.1", 0) as listener:
         address = listener.getsockname()[:2]
         server = Server(it.app, certificate)
+        show_connections(it.app, server.guard)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

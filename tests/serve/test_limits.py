@@ -43,7 +43,12 @@ def test_work_that_takes_too_long_goes_on_without_its_client() -> None:
 
     async def play(pool: ThreadPoolExecutor) -> None:
         workload, gate = Workload(Limits(timeout=0.05)), threading.Event()
-        assert await _status(workload, pool, lambda: (gate.wait(10), done.append("begun"))) == 504
+
+        def wait_and_note() -> None:
+            gate.wait(10)
+            done.append("begun")
+
+        assert await _status(workload, pool, wait_and_note) == 504
         assert await _status(workload, pool, done.append, "never begun") == 504
         gate.set()
         assert await _status(workload, pool, int, 7) == 7

@@ -85,7 +85,7 @@ def test_mistakes_are_explained(triton: Any) -> None:
     with pytest.raises(Exception, match="unknown output 'scores'") as raised:
         triton.infer(NAME, given(blobs([0])[0]), outputs=[client.InferRequestedOutput("scores")])
     assert type(raised.value).__name__ == "InferenceServerException"
-    assert raised.value.status() == "400"
+    assert str(raised.value).startswith("[400]")
     with pytest.raises(Exception, match="compressed bodies are not taken"):
         triton.infer(NAME, given(blobs([0])[0]), request_compression_algorithm="gzip")
     with pytest.raises(Exception, match="unknown model 'another'"):

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from spacenet.errors import SpacenetError
 from spacenet.model.labels import Label, same
@@ -27,8 +27,6 @@ log = logging.getLogger("spacenet")
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-
     jobs: list[Job]
 
 
@@ -109,7 +107,7 @@ class History:
                 content = file.read(MAX_BYTES + 1)
             if len(content) > MAX_BYTES:
                 raise ValueError("it is too large")
-            return {job.number: job for job in _File.model_validate_json(content).jobs}
+            return {job.number: job for job in _File.model_validate_json(content, strict=True).jobs}
         except (OSError, ValueError, RecursionError) as error:
             reason = "it does not hold jobs" if isinstance(error, ValidationError) else error
             log.warning("spacenet: warning: %s is ignored: %s", self._path, reason)

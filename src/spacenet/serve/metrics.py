@@ -17,6 +17,7 @@ from spacenet.model.labels import Label
 from spacenet.model.predictions import Measured
 from spacenet.model.watching import WatchSummary
 from spacenet.serve.access import endpoint_path, find_rule
+from spacenet.serve.connections import Guard
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.request_log import method_name
 
@@ -170,3 +171,8 @@ def add_metrics_route(app: FastAPI, metrics: Metrics) -> None:
 
     about = "Figures of the service as Prometheus reads them."
     app.add_api_route("/metrics", show, response_class=PlainTextResponse, summary="Metrics", description=about)
+
+
+def show_connections(app: FastAPI, guard: Guard) -> None:
+    """Show the connections of the server that runs an application, too."""
+    app.state.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(guard.open))

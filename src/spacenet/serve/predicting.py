@@ -15,6 +15,7 @@ from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
 from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs, read_small_inputs
+from spacenet.serve.request_log import note
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
 from spacenet.serve.store import NOTHING_LEARNED, Served
 
@@ -48,7 +49,7 @@ class Predicting:
         _check_size(served, x, options)
         return _respond(hosted, served, measure_all(self.context, hosted, served, x, options), options)
 
-    def _read_small(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> "Question | None":
+    def _read_small(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Question | None:
         """A few samples for a model that has classes; None if reading or answering them may take a while."""
         served = hosted.store.current
         if not served.classes or (found := read_small_inputs(body, content, options, served)) is None:
@@ -89,8 +90,8 @@ def measure_all(
     context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
 ) -> Iterator[Measured]:
     """What the model says of samples, in parts."""
+    _note_samples(context, hosted, x)
     x = served.encode(x)
-    context.metrics.samples.labels(hosted.name).observe(len(x))
     for first in range(0, len(x), MAX_SAMPLES):
         yield _measure(context, hosted, served, options, x[first : first + MAX_SAMPLES])
 
@@ -101,9 +102,14 @@ async def measure_together(
     """The same for few samples that need no encoder, computed with those of other requests."""
     asked = options.unknown, options.coverage
     measure = partial(_measure, context, hosted, served, options)
-    context.metrics.samples.labels(hosted.name).observe(len(x))
+    _note_samples(context, hosted, x)
     quick = served.quick and asked == (None, None)
     return await context.batcher.compute((id(served), *asked), measure, x, quick=quick)
+
+
+def _note_samples(context: Context, hosted: Hosted, x: Array) -> None:
+    note(samples=len(x))
+    context.metrics.samples.labels(hosted.name).observe(len(x))
 
 
 def _measure(context: Context, hosted: Hosted, served: Served, options: AnswerOptions, x: Array) -> Measured:

@@ -6,6 +6,7 @@ It has facts and no contents: no bodies, no query strings, no tokens, and of add
 
 import logging
 import time
+from contextvars import ContextVar
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,6 +16,7 @@ from spacenet.serve.access import endpoint_path, find_rule
 ANSWERED = logging.getLogger("spacenet.requests")
 REFUSED = logging.getLogger("spacenet.requests.refused")
 """Anybody can send requests that are refused, as many as they like: what repeats is counted."""
+FACTS: ContextVar[dict[str, Any]] = ContextVar("FACTS")
 METHODS = {"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"}
 
 
@@ -26,7 +28,8 @@ class RequestLog:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status = time.perf_counter(), 500
-        scope.setdefault("state", {})  # endpoints note here what they know
+        facts: dict[str, Any] = {}
+        FACTS.set(facts)  # endpoints note there what they know
 
         async def note_status(message: Message) -> None:
             nonlocal status
@@ -37,12 +40,13 @@ class RequestLog:
         try:
             await self.app(scope, receive, note_status)
         finally:
-            _write(scope, status, 1000 * (time.perf_counter() - began))
+            _write(scope, status, 1000 * (time.perf_counter() - began), facts)
 
 
-def note(scope: Scope, **facts: Any) -> None:
-    """Note facts of a request for its line: model, samples."""
-    scope.setdefault("state", {}).setdefault("facts", {}).update(facts)
+def note(**facts: Any) -> None:
+    """Note facts of the request that is in work here, as its model or samples, if there is a log of requests."""
+    if (known := FACTS.get(None)) is not None:
+        known.update(facts)
 
 
 def method_name(scope: Scope) -> str:
@@ -50,11 +54,10 @@ def method_name(scope: Scope) -> str:
     return scope["method"] if scope["method"] in METHODS else "(other)"
 
 
-def _write(scope: Scope, status: int, milliseconds: float) -> None:
+def _write(scope: Scope, status: int, milliseconds: float, noted: dict[str, Any]) -> None:
     method = method_name(scope)
     path = find_rule(scope["method"], endpoint_path(scope)).path
     facts = {"method": method, "path": path, "status": status, "milliseconds": round(milliseconds, 3)}
-    facts |= scope["state"].get("facts", {})
-    facts["client"] = (scope.get("client") or ("unknown",))[0]
+    facts |= {**noted, "client": (scope.get("client") or ("unknown",))[0]}
     log, level = (ANSWERED, logging.INFO) if status < 400 else (REFUSED, logging.WARNING)
     log.log(level, f"{method} {path} {status}", extra={"facts": facts})

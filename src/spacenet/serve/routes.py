@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
@@ -40,13 +41,14 @@ class Context:
 
     async def in_thread(self, work: Callable[..., Result], *args: Any) -> Result:
         """Work that takes a while must not block other requests."""
-        return await asyncio.get_running_loop().run_in_executor(self.pool, work, *args)
+        in_context = copy_context().run  # of this request
+        return await asyncio.get_running_loop().run_in_executor(self.pool, in_context, work, *args)
 
     def hosted(self, request: Request) -> Hosted:
         """The model that a request is about: the one in its path, else the first."""
         name = request.path_params.get("name")
         found = self.models.default if name is None else self.models[name]
-        note(request.scope, model=found.name)
+        note(model=found.name)
         return found
 
 
@@ -92,13 +94,26 @@ def add_model_route(
 
 def describe_body(form: type[BaseModel], binary: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[str, Any]:
     """A request's body and parameters for the service's description; `binary` has a text for each content type."""
-    content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
+    schema = form.model_json_schema()
+    schema = _put_in_place(schema, schema.pop("$defs", {}))
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in JSON}
     for kind, words in binary.items():
         if kind in FORM:
             content[kind] = {"schema": {"type": "object", "additionalProperties": FILE, "description": words}}
         else:
             content[kind] = {"schema": {**FILE, "description": words}}
     return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
+
+
+def _put_in_place(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """The schema with each reference replaced by what it leads to, which is not in the service's description."""
+    if isinstance(schema, list):
+        return [_put_in_place(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _put_in_place(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {name: _put_in_place(each, definitions) for name, each in schema.items()}
 
 
 def content_of(request: Request) -> Content:

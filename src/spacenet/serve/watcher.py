@@ -26,6 +26,8 @@ class Watcher:
         self._lock, self._saving = threading.Lock(), threading.Lock()
         self._saved, self._changed = time.monotonic(), False
         self._watch = self._load() or Watch(classes, rate)
+        self._classes: Sequence[Label] | None = None
+        """Those of the model that was counted last."""
 
     def _load(self) -> Watch | None:
         try:
@@ -42,8 +44,9 @@ class Watcher:
         best, typicality = found.probabilities.argmax(1).tolist(), found.typicality
         labels = [classes[number] if share > 0 else None for number, share in zip(best, typicality, strict=True)]
         with self._lock:
-            if current and self._watch.labels != [str(label) for label in classes]:
+            if current and classes is not self._classes:
                 self._watch.extend(classes)
+                self._classes = classes
             self._watch.update(labels, np.asarray(typicality))
             self._changed = True
             due = time.monotonic() - self._saved > SAVE_SECONDS
