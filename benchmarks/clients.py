@@ -1,4 +1,4 @@
-"""The clients of the service's benchmark: a process of its own that asks and asks, and notes every answer.
+"""The clients of the service's benchmark: they ask and ask, and note every answer.
 
 One thread with sockets that do not block, and requests that are written beforehand: a richer client takes many times
 as long, on processors that the service needs too.
@@ -9,7 +9,7 @@ import multiprocessing
 import selectors
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -18,7 +18,10 @@ from urllib.parse import urlsplit
 
 SECONDS = 60.0
 """To wait for an answer."""
-READ = 2**18
+LOOK_SECONDS = 0.05
+"""How often the clients look whether it is over."""
+READ_BYTES = 2**18
+NO_ANSWER = 0
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,22 @@ class Asked:
     number: int
     """Which of the inputs it was."""
     status: int
-    """0: no answer at all."""
-    answer: Any
+    """`NO_ANSWER`, if there was none."""
+    content: bytes
+
+    def answer(self) -> Any:
+        """What the JSON says."""
+        return json.loads(self.content)
 
 
 class Clients:
-    """A process with clients, each with one connection and one request after the other."""
+    """A process of clients that can be started and stopped several times."""
 
     def __init__(self, pipe: "Connection[Any, Any]") -> None:
         self._pipe = pipe
 
     def start(self, address: str, bodies: Sequence[bytes], clients: int) -> None:
-        """Let so many clients ask at the same time, each as soon as it has its answer, until `stop`."""
+        """Let them ask until `stop`."""
         self._pipe.send((address, bodies, clients))
 
     def stop(self) -> list[Asked]:
@@ -50,12 +57,13 @@ class Clients:
         self._pipe.send(None)
         if not self._pipe.poll(2 * SECONDS):
             raise TimeoutError("the clients do not answer")
-        return [Asked(*facts, _decode(content)) for *facts, content in self._pipe.recv()]
+        asked: list[Asked] = self._pipe.recv()
+        return asked
 
 
 @contextmanager
 def client_process() -> Iterator[Clients]:
-    """Clients that can be started and stopped several times."""
+    """Clients in a process of their own."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     process = context.Process(target=_work, args=(there,), daemon=True)
@@ -64,47 +72,40 @@ def client_process() -> Iterator[Clients]:
         yield Clients(here)
     finally:
         here.close()
-        process.join(5)
         process.kill()
-
-
-def _decode(content: bytes) -> Any:
-    try:
-        return json.loads(content)
-    except ValueError:
-        return repr(content)
+        process.join()
 
 
 def _work(pipe: "Connection[Any, Any]") -> None:
     while True:
-        try:
-            address, bodies, clients = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(_ask(address, bodies, clients, pipe))
+        address, bodies, clients = pipe.recv()
+        asked = ask(address, bodies, clients, pipe.poll)
+        pipe.recv()
+        pipe.send(asked)
 
 
-Facts = tuple[float, float, int, int, bytes]
-
-
-def _ask(address: str, bodies: Sequence[bytes], clients: int, pipe: "Connection[Any, Any]") -> list[Facts]:
+def ask(address: str, bodies: Sequence[bytes], clients: int, over: Callable[[], bool]) -> list[Asked]:
+    """Let so many clients ask at the same time, each as soon as it has its answer, until it is over."""
     where = urlsplit(address)
-    head = f"POST {where.path or '/predict'} HTTP/1.1\r\nhost: {where.netloc}\r\ncontent-type: application/json\r\n"
+    head = f"POST {where.path} HTTP/1.1\r\nhost: {where.netloc}\r\ncontent-type: application/json\r\n"
     requests = [f"{head}content-length: {len(body)}\r\n\r\n".encode() + body for body in bodies]
-    asked: list[Facts] = []
+    asked: list[Asked] = []
     with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        each = [_Client((where.hostname or "", where.port or 80), requests, n, asked, selector) for n in range(clients)]
+        at = where.hostname or "", where.port or 80
+        each = [_Client(at, requests, number, asked, selector) for number in range(clients)]
+        looked = time.monotonic()
         while True:
-            for key, _ in selector.select(SECONDS):
-                if key.data is None:
-                    pipe.recv()
-                    for client in each:
-                        client.close()
-                    return asked
+            for key, _ in selector.select(LOOK_SECONDS):
                 key.data.go_on()
-            for client in each:
-                client.give_up()
+            if time.monotonic() - looked > LOOK_SECONDS:
+                if over():
+                    break
+                for client in each:
+                    client.check_time()
+                looked = time.monotonic()
+        for client in each:
+            client.close()
+    return asked
 
 
 class _Client:
@@ -115,7 +116,7 @@ class _Client:
         address: tuple[str, int],
         requests: Sequence[bytes],
         number: int,
-        asked: list[Facts],
+        asked: list[Asked],
         selector: selectors.BaseSelector,
     ) -> None:
         self._address, self._requests, self._asked, self._selector = address, requests, asked, selector
@@ -140,7 +141,7 @@ class _Client:
         try:
             if self._unsent:
                 self._send()
-            part = self._socket.recv(READ)
+            part = self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return
         except OSError as error:
@@ -167,15 +168,15 @@ class _Client:
 
     def _note(self, status: int, content: bytes) -> None:
         seconds = time.perf_counter() - self._clock
-        self._asked.append((self._began, seconds, self._number, status, content))
+        self._asked.append(Asked(self._began, seconds, self._number, status, content))
         self._number = (self._number + 1) % len(self._requests)
 
     def _fail(self, reason: str) -> None:
-        self._note(0, reason.encode())
+        self._note(NO_ANSWER, reason.encode())
         self.close()
         self._connect()
 
-    def give_up(self) -> None:
+    def check_time(self) -> None:
         if time.perf_counter() - self._clock > SECONDS:
             self._fail("no answer in time")
 

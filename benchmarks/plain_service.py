@@ -18,7 +18,7 @@ class PredictRequest(BaseModel):
 
 
 class Prediction(BaseModel):
-    label: int
+    label: int | str
     probability: float
 
 

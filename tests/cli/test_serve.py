@@ -1,6 +1,7 @@
 """`spacenet serve` as a process of its own, at a free port of this computer."""
 
 import json
+import logging
 import re
 import signal
 import socket
@@ -20,9 +21,10 @@ import pytest
 from spacenet.cli.main import main
 from spacenet.cli.serve import open_listener
 from spacenet.model.file import load_model, save_model
+from spacenet.model.watching import load_watch
 from spacenet.serve.jobs import Jobs
 from spacenet.serve.store import Store
-from tests.model.support import blobs, model
+from tests.model.support import blobs, density_model, model
 from tests.serve.certificates import make_certificate
 from tests.serve.tokens import READING, TEACHING, bearer, token_file
 from tests.warm import start
@@ -37,9 +39,9 @@ def file(tmp_path: Path) -> Path:
 
 @contextmanager
 def _server(
-    file: Path, *, files: int | None = None, options: Sequence[str] = ()
+    file: Path, *others: str, files: int | None = None, options: Sequence[str] = ()
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = ["spacenet", "serve", str(file), "--port", "0", "--allow-learn", *options]
+    command = ["spacenet", "serve", str(file), *others, "--port", "0", "--allow-learn", *options]
     with start(command, files=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -144,6 +146,7 @@ def test_a_host_that_is_allowed(file: Path) -> None:
 
 def test_tokens_tls_a_root_path_and_the_log(file: Path, tmp_path: Path) -> None:
     """All at once, in a process of its own: what is printed, who gets in, and what is written."""
+    logging.getLogger("spacenet.requests.refused").filters.clear()  # what earlier tests were refused does not count
     read, teach = token_file(tmp_path / "read", READING), token_file(tmp_path / "teach", TEACHING)
     certificate, key = make_certificate(tmp_path)
     options = ["--token-file", read, "--teach-token-file", teach, "--certificate", certificate, "--key", key]
@@ -197,6 +200,10 @@ def test_a_port_that_is_taken(file: Path, capsys: pytest.CaptureFixture[str]) ->
         (["FILE", "--max-connections", "1000000000"], "max-connections: 1000000000 are too many"),
         (["FILE", "--max-requests", "0"], "max-requests: 0"),
         (["FILE", "--timeout", "0"], "timeout: 0"),
+        (["FILE", "other/model.safetensors"], "two models are called 'model'"),
+        (["FILE", "other=nowhere"], "nowhere: no such file"),
+        (["FILE", "a b=FILE"], "'a b' cannot name a model"),
+        (["FILE", "--unknown", "5"], "unknown: the fraction of samples of known classes"),
         (["FILE", "--log-format", "xml"], "log-format: unknown value 'xml'"),
         (["FILE", "--log-file", "nowhere/log"], "log-file: cannot write nowhere/log"),
     ],
@@ -243,6 +250,28 @@ def test_what_is_said_where_others_can_get_in(
     assert code == (2 if words and "could teach" in words else 0)
     assert (words in err) if words else err == ""
     assert READING not in out + err
+
+
+def test_several_models_are_served_and_watched(file: Path) -> None:
+    tells = file.with_name("tells.safetensors")
+    save_model(tells, density_model("inputs"))
+    with _server(file, f"second={tells}", options=("--unknown", "0.05")) as (process, address):
+        assert [each["name"] for each in httpx.get(f"{address}/models").json()["models"]] == ["model", "second"]
+        assert process.stdout is not None
+        assert f"at {address}/models/second" in process.stdout.readline()
+        body = {"inputs": [[0.5] * 8, [1e10] * 8]}
+        found = httpx.post(f"{address}/models/second/predict", json=body).json()["predictions"]
+        assert found[1]["unknown"]
+        assert "unknown" not in httpx.post(f"{address}/predict", json=body).json()["predictions"][0]
+        assert "spacenet_open_connections" in httpx.get(f"{address}/metrics").text
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out) == (0, "stopped\n")
+        assert re.fullmatch(r"\S+ warning \S+ cannot tell unknown inputs, it is of spacenet\n", err)
+    kept = load_watch(tells)
+    assert kept is not None
+    assert kept.summary().samples == 2
+    assert load_watch(file) is None
 
 
 def test_answers_are_sent_without_delay() -> None:

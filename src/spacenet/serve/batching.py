@@ -17,7 +17,7 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 
-AT_ONCE = int(os.environ.get("AT_ONCE", "2"))
+AT_ONCE = min(4, os.cpu_count() or 1)
 """Batches that are computed on threads at the same time; other requests wait, and make the next batch larger."""
 MAX_SAMPLES = 256
 """Samples in a batch: beyond that, twice as many take twice as long."""

@@ -26,8 +26,10 @@ SLOW_RATE = 256 * 1024
 """Bodies that arrive with fewer bytes per second share half of the memory, and the largest of them has to make room."""
 SLOW_SECONDS = 1.0
 """… if the service has waited for them that long."""
+MODERATE = 1024**2
+"""Bytes of a body that are read as fast as they come; what is larger takes turns."""
 LARGE_RATE = 32 * 1024**2
-"""Bytes per second of large bodies, all together, that the service reads: it has other requests to answer."""
+"""Bytes per second of these, all together, that the service reads: it has other requests to answer."""
 RETRY_SECONDS = 0.25
 
 
@@ -130,7 +132,9 @@ class Bodies:
     async def _take(self, arrival: Arrival, size: int) -> None:
         """Take memory as soon as there is some."""
         arrival.waits_for_memory = True
-        if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
+        if (
+            arrival.received > MODERATE and size >= SMALL
+        ):  # at full speed: such bodies take turns, and all other requests come between
             async with self._turn:
                 await asyncio.sleep(size / LARGE_RATE)
         if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:

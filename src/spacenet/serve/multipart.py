@@ -1,5 +1,6 @@
 """The parts of a multipart/form-data body, which is in memory already and bounded."""
 
+import logging
 from dataclasses import dataclass, field
 
 from python_multipart.exceptions import FormParserError
@@ -10,6 +11,7 @@ from spacenet.serve.messages import RequestError
 MAX_PARTS = 1000
 MAX_PART_HEADERS = 4096
 """Bytes of the headers of one part."""
+logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)  # clients are told, and could fill the log
 
 
 @dataclass
