@@ -165,6 +165,8 @@ def test_bad_descriptions_are_ignored(store: Store, name: str, caplog: pytest.Lo
 
 def test_folders_that_others_can_write_into_are_not_used(store: Store, tmp_path: Path) -> None:
     planted = left(store).folder.path
+    planted.chmod(0o2770)
+    assert taken_up(store)[0] == [1], "a volume of Kubernetes with fsGroup"
     planted.chmod(0o777)
     link = tmp_path / f"{PREFIX}link"
     link.symlink_to(planted)

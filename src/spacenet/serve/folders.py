@@ -121,9 +121,9 @@ def _is_alive(file: TextIO) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user that nobody else can write into."""
+    """Whether it is a folder of this user that not everybody can write into. A volume may have opened it to a group."""
     facts = folder.lstat()
-    mine = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o077)
+    mine = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & stat.S_IWOTH)
     return stat.S_ISDIR(facts.st_mode) and mine
 
 
