@@ -63,7 +63,7 @@ def open_models(files: Mapping[str, Path], *, learns: bool = False, unknown: flo
         for name, store in [(name, Store(path)) for name, path in files.items()]:  # all of them, before jobs begin
             served, watcher = store.current, None
             if unknown is not None:
-                watcher = opened.enter_context(closing(Watcher(store.path, served.classes, unknown)))
+                watcher = opened.enter_context(closing(Watcher(store, unknown)))
                 if served.classes and not served.tells_unknown:
                     method = served.model.config.method
                     log.warning("spacenet: warning: %s cannot tell unknown inputs, it is of %s", store.path, method)

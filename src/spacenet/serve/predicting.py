@@ -117,7 +117,7 @@ def _measure(context: Context, hosted: Hosted, served: Served, options: AnswerOp
     found = served.measure(x, options.unknown is not None, options.coverage)
     context.metrics.note_predictions(hosted.name, served.classes, found, options.unknown)
     if hosted.watcher is not None:
-        hosted.watcher.count(served.classes, found, current=served is hosted.store.current)
+        hosted.watcher.count(served.classes, found)
     return found
 
 
