@@ -63,7 +63,7 @@ def _only_parsed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
     for command in COMMANDS:
         module = import_module(f"spacenet.cli.{command}")
-        for name in ("parse", "parse_stream_command"):
+        for name in ("parse", "parse_groups", "parse_stream_command"):
             if hasattr(module, name):
                 stop_after(module, name)
     stop_after(fit, "_parse")

@@ -30,11 +30,16 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     assert "tasks after forgetting: [(0, 1, 2), (3, 4, 5), ()]" in out
     assert "classes left: 0 1 2 3 4 5\n" in out
     assert "tasks known: 3\n" in out
+    assert re.search(r"^unknown - top: \[\] - set: \[\]$", out, re.MULTILINE)
+    assert re.search(r"as tensors: (\d+ ){5}- version 4", out)
+    assert 'spacenet_classes{model="model"} 10.0' in out
     assert "tasks known: 4 - done" in out
-    assert re.search(r"classes +10: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9", out)
+    assert "classes: 0 1 2 3 4 5 6 7 8 99\n" in out
+    assert re.search(r"classes +10: 0, 1, 2, 3, 4, 5, 6, 7, 8, 99", out)
     assert {path.name for path in tmp_path.iterdir()} == {
         "model.safetensors",
         "model.safetensors.undo",
+        "model.safetensors.jobs.json",
         "copy.safetensors",
         "model.onnx",
         "six-and-seven.npz",

@@ -27,9 +27,12 @@ from spacenet.errors import SpacenetError
 from spacenet.model.estimator import load
 from spacenet.model.file import load_model, to_bytes
 from spacenet.report.plots.plot import Plot
+from spacenet.serve import store as store_module
 from spacenet.serve import worker
-from spacenet.serve.jobs import Process, TrainingJob
+from spacenet.serve.history import SUFFIX
+from spacenet.serve.jobs import Jobs, Process
 from spacenet.serve.messages import RequestError
+from spacenet.serve.queued import QueuedJob
 from spacenet.serve.store import Store
 from spacenet.utils.lock import lock
 from tests.campaigns.faults import KILLED, Faults, in_child, inject, paused
@@ -60,6 +63,8 @@ class Scenario:
     """Patterns of files that may be in any state while the work is not done."""
     timed: tuple[str, ...] = ()
     """Patterns of files that hold times: two runs do not make the same bytes."""
+    told: tuple[str, ...] = ()
+    """Patterns of JSON files that say what has happened, faults and times included; they need not be written."""
     once: bool = False
     """Whether a second try after a success would add the task again."""
     last: int | None = None
@@ -224,37 +229,46 @@ class _WorkerHere:
     def kill(self) -> None: ...
 
 
-class _Learning(TrainingJob):
-    def start_process(self, folder: Path) -> Process:
-        files = map(str, (self.store.path, folder / "data.npz", folder / "new.safetensors"))
-        return cast(Process, _WorkerHere([*files]))
+class _Jobs(Jobs):
+    def start_process(self, current: QueuedJob) -> Process:
+        return cast(Process, _WorkerHere(list(map(str, (self.store.path, current.data, current.new)))))
 
 
-def _serve(tries: int) -> Work:
-    """Let a service learn a task, in so many tries; then what it answers must be what its file says."""
+def _serve(submit: Callable[[Jobs, Path], Any], tries: int) -> Work:
+    """Let a service do a job, in so many tries; then what it answers must be what its file says."""
 
     def work(folder: Path) -> int:
-        with paused(), np.load(folder / "new.npz") as data:
-            x, y = data["x"], data["y"]
+        setattr(store_module, "LOOK_SECONDS", float("inf"))  # noqa: B010  # another thread would use the file
         store = Store(folder / MODEL)
-        learning = _Learning(store)
+        jobs = _Jobs(store)
+        for number in [job.number for job in jobs.list()]:  # those that a killed service has left
+            jobs.wait(number)
         for _ in range(tries):
-            with contextlib.suppress(RequestError):  # the job says why
-                learning.start(x, y)
-            if learning._watcher is not None:
-                learning._watcher.join()
-            if learning.job.state == "done":
+            if any(job.state == "done" for job in jobs.list()):
                 break
-        learning.close()
+            with contextlib.suppress(RequestError):  # the job says why
+                jobs.wait(submit(jobs, folder).number)
+        jobs.close()
+        last = next(iter(jobs.list()), None)
         with paused():
             if to_bytes(store.current.model) != (folder / MODEL).read_bytes():
                 print("the service answers with another model than the one in its file")
                 return 70
-        if learning.job.error:
-            print(f"spacenet: {learning.job.error}", file=sys.stderr)
-        return 0 if learning.job.state == "done" else 1
+        if last is None or last.error:
+            print(f"spacenet: {last.error if last else 'the job was not accepted'}", file=sys.stderr)
+        return 0 if last is not None and last.state == "done" else 1
 
     return _told(work)
+
+
+def _submit_task(jobs: Jobs, folder: Path) -> Any:
+    with paused(), np.load(folder / "new.npz") as data:
+        x, y = data["x"], data["y"]
+    return jobs.submit_learn(x, y)
+
+
+def _submit_edit(jobs: Jobs, folder: Path) -> Any:
+    return jobs.submit_edit("forget", [jobs.store.current.classes[0]])
 
 
 def _draw_nothing(folder: Path) -> int:
@@ -308,6 +322,7 @@ def import_once() -> None:
 
 
 RUN_PASSING = ("*/state.safetensors", "*/analysis.safetensors", "*/run.log")
+JOBS = (MODEL + SUFFIX,)
 RUN_TIMED = ("*/metrics.json", "*/run.log", "*/report.html")
 COMPARED = ("{clouds.npz}", "--config", "{quick.toml}", *TASKS, "--quiet", "--workers", "1")
 SCENARIOS = (
@@ -367,6 +382,7 @@ SCENARIOS = (
     ),
     Scenario("estimator.save", _told(_save), once=True),
     Scenario("estimator.save, twice", _told(_save_twice), once=True),
-    Scenario("service", _serve(1), once=True),
-    Scenario("service, twice", _serve(2), once=True, in_turn=True),
+    Scenario("service", _serve(_submit_task, 1), once=True, told=JOBS),
+    Scenario("service, twice", _serve(_submit_task, 2), once=True, in_turn=True, told=JOBS),
+    Scenario("service edit", _serve(_submit_edit, 1), once=True, told=JOBS),
 )

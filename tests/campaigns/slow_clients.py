@@ -1,50 +1,46 @@
 """Slow clients against the service, while others are measured: `python -m tests.campaigns.slow_clients`.
 
-Two in five slow clients send half a header, a byte per second; two in five stop in the middle of a body; the others,
-and one at full speed, send a body that never ends. All come back when they are cut off. The service, the slow clients
-and the measured ones share the computer, so part of any slowdown is their need of processor time; the slow ones run at
-a lower priority, because they would be elsewhere.
+A third of the slow clients send half a header, a byte per second; half of them stop in the middle of a body (JSON, a
+tensor, an image of a form); the others, and one at full speed, send a body that never ends. With `--secure`, over TLS
+with tokens, some stop in the handshake, and some have no token. All come back when they are cut off. The service, the
+slow clients and the measured ones share the computer, so part of any slowdown is their need of processor time; the slow
+ones run at a lower priority, because they would be elsewhere.
 """
 
 import argparse
-import asyncio
 import json
 import multiprocessing
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier, Event
 from pathlib import Path
 
-import httpx
 import numpy as np
 import psutil
 
-from benchmarks.clients import Asked, ask_on
+from tests.campaigns.slow_behaviors import Target, disturb
 
 LARGE_ROWS = 100
 LARGE_BYTES = 100_000
 """Of a request that the service does not count as small."""
-PIECE = 16 * 1024
-PIECES_PER_SECOND = 4  # of a body without end: 64 KiB per second each
 MOST_GROWTH = 256 * 1024**2
 MOST_LOG = 1024**2
 
 
-Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter, str], Awaitable[None]]
-
-
 @dataclass(frozen=True)
 class Figures:
-    """What the other clients saw, in milliseconds, and what it cost the service, in bytes."""
+    """What the other clients saw, in milliseconds, and what it cost the service, in bytes; their own requests are not
+    counted in the log."""
 
     requests: int
     failed: int
@@ -65,16 +61,16 @@ class Figures:
         return self.p99_during > 2 * self.p99_before or self.large_p99_during > 2 * self.large_p99_before
 
 
-def measure(slow: int, seconds: float, clients: int) -> Figures:
+def measure(slow: int, seconds: float, clients: int, secure: bool = False) -> Figures:
     """Ask for a while undisturbed and then, for `seconds`, beside so many slow clients."""
     context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as scratch, _server(Path(scratch)) as (process, address):
+    with tempfile.TemporaryDirectory() as scratch, _server(Path(scratch), secure) as (process, target):
         over, attack, out = context.Event(), context.Event(), [context.Queue(), context.Queue()]
         ready = context.Barrier(4)
         every = [
-            context.Process(target=ask_small, args=(address, clients, ready, over, out[0]), daemon=True),
-            context.Process(target=ask_large, args=(address, ready, over, out[1]), daemon=True),
-            context.Process(target=disturb, args=(address, slow, ready, attack, over), daemon=True),
+            context.Process(target=ask_small, args=(target, clients, ready, over, out[0]), daemon=True),
+            context.Process(target=ask_large, args=(target, ready, over, out[1]), daemon=True),
+            context.Process(target=disturb, args=(target, slow, ready, attack, over), daemon=True),
         ]
         for each in every:
             each.start()
@@ -91,129 +87,104 @@ def measure(slow: int, seconds: float, clients: int) -> Figures:
         asked: list[list[Asked]] = [each.get(timeout=60) for each in out]
         for each in every:
             each.join()
-        log = (Path(scratch) / "log").stat().st_size
+        with (Path(scratch) / "log").open("rb") as lines:
+            log = sum(len(line) for line in lines if b" 200 " not in line)
     (p50, p99), (_, large) = (_percentiles(each, began) for each in asked)
     failed = sum(each.status != 200 for several in asked for each in several)
     return Figures(sum(map(len, asked)), failed, *p50, *p99, *large, max(sizes) - before, log, connections)
 
 
-def ask_small(address: str, clients: int, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
-    inputs = np.random.default_rng(0).normal(size=(16, 8)).tolist()
+# The clients that are measured
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request and what came of it."""
+
+    began: float
+    """Time of day in seconds, which all processes share."""
+    seconds: float
+    status: int
+    """0: no answer at all."""
+
+
+def ask_small(target: Target, clients: int, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
+    """So many clients at the same time, at the service's own addresses and those of the Open Inference Protocol."""
+    sample = [0.5] * 8
+    tensor = {"name": "input", "shape": [1, 8], "datatype": "FP32", "data": sample}
+    bodies = {"/predict": {"inputs": [sample]}, "/v2/models/model/infer": {"inputs": [tensor]}}
+    requests = [(path, json.dumps(body).encode()) for path, body in bodies.items()]
     ready.wait()
-    ask_on(address, inputs, clients, over, out)
+    with ThreadPoolExecutor(clients) as pool:
+        each = pool.map(lambda first: _ask_on(target, requests[first % 2 :], 0.0, over), range(clients))
+        out.put([asked for several in each for asked in several])
 
 
-def ask_large(address: str, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
+def ask_large(target: Target, ready: Barrier, over: Event, out: "Queue[list[Asked]]") -> None:
     """One client with requests that are not small."""
-    rows, asked = json.dumps({"inputs": [[0.5] * 8] * LARGE_ROWS}).encode(), []
-    body = rows + b" " * (LARGE_BYTES - len(rows))
+    rows = json.dumps({"inputs": [[0.5] * 8] * LARGE_ROWS}).encode()
     ready.wait()
-    with httpx.Client(timeout=60) as client:
-        while not over.is_set():
-            began, clock = time.time(), time.perf_counter()
-            try:
-                headers = {"content-type": "application/json"}
-                code = client.post(f"{address}/predict", content=body, headers=headers).status_code
-            except httpx.HTTPError:
-                code = 0
-            asked.append(Asked(began, time.perf_counter() - clock, 0, code, None))
-            time.sleep(0.02)
-    out.put(asked)
+    out.put(_ask_on(target, [("/predict", rows + b" " * (LARGE_BYTES - len(rows)))], 0.02, over))
 
 
-# The slow clients
-
-
-def disturb(address: str, count: int, ready: Barrier, attack: Event, over: Event) -> None:
-    """All slow clients, in one process."""
-    os.nice(10)
-    ready.wait()
-    attack.wait()
-    asyncio.run(_disturb(address.removeprefix("http://"), count, over))
-
-
-async def _disturb(host: str, count: int, over: Event) -> None:
-    behaviours = [_half_header, _half_header, _stalled_body, _stalled_body, _endless_body]
-    tasks = [asyncio.create_task(_again(behaviours[number % 5], host, number / 100)) for number in range(count)]
-    tasks.append(asyncio.create_task(_again(_flood, host, 0)))
+def _ask_on(target: Target, requests: Sequence[tuple[str, bytes]], pause: float, over: Event) -> list[Asked]:
+    """One client: one connection, one request after the other. Of the standard library: richer ones cost more."""
+    name, _, port = target.host.rpartition(":")
+    context = target.context()
+    connection = HTTPConnection(name, int(port), timeout=60)
+    if context:
+        connection = HTTPSConnection(name, int(port), timeout=60, context=context)
+    headers = {"content-type": "application/json"}
+    headers |= {"authorization": f"Bearer {target.token}"} if target.token else {}
+    asked: list[Asked] = []
     while not over.is_set():
-        await asyncio.sleep(0.1)
-    for each in tasks:
-        each.cancel()
-
-
-async def _again(behaviour: Behaviour, host: str, offset: float) -> None:
-    name, _, port = host.rpartition(":")
-    await asyncio.sleep(offset)  # so many do not keep step with each other
-    while True:
-        with suppress(OSError):
-            reader, writer = await asyncio.open_connection(name, int(port))
-            try:
-                await behaviour(reader, writer, host)
-            finally:
-                writer.close()
-        await asyncio.sleep(0.5)
-
-
-async def _half_header(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-    writer.write(f"POST /predict HTTP/1.1\r\nHost: {host}\r\nX-Long: ".encode())
-    while not reader.at_eof():
-        writer.write(b"a")
-        await _pause(reader, 1)
-
-
-async def _stalled_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-    writer.write(_head(host, "Content-Length: 70000") + b" " * 69_000)
-    while not reader.at_eof():
-        await _pause(reader, 60)
-
-
-async def _endless_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-    writer.write(_head(host, "Transfer-Encoding: chunked"))
-    while not reader.at_eof():
-        writer.write(b"%x\r\n" % PIECE + b" " * PIECE + b"\r\n")
-        await writer.drain()
-        await _pause(reader, 1 / PIECES_PER_SECOND)
-
-
-async def _flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
-    writer.write(_head(host, "Transfer-Encoding: chunked"))
-    while True:  # until the connection is reset
-        writer.write(b"%x\r\n" % PIECE + b" " * PIECE + b"\r\n")
-        await writer.drain()
-
-
-def _head(host: str, length: str) -> bytes:
-    return f"POST /predict HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n{length}\r\n\r\n".encode()
-
-
-async def _pause(reader: asyncio.StreamReader, seconds: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await reader.read(65536)
+        began, clock = time.time(), time.perf_counter()
+        try:
+            connection.request("POST", *requests[len(asked) % len(requests)], headers)
+            response = connection.getresponse()
+            status, _ = response.status, response.read()
+        except (OSError, HTTPException):
+            status = 0
+            connection.close()
+        asked.append(Asked(began, time.perf_counter() - clock, status))
+        time.sleep(pause)
+    connection.close()
+    return asked
 
 
 # The service
 
 
 @contextmanager
-def _server(folder: Path) -> Iterator[tuple[psutil.Process, str]]:
+def _server(folder: Path, secure: bool) -> Iterator[tuple[psutil.Process, Target]]:
     from spacenet.model.file import save_model  # not above: the other processes do without torch
     from tests.model.support import model
 
     save_model(folder / "model.safetensors", model())
     command = [sys.executable, "-m", "spacenet", "serve", str(folder / "model.safetensors"), "--port", "0"]
+    extra, certificate, token = _secure(folder) if secure else ([], None, None)
     with (
         (folder / "log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        subprocess.Popen([*command, *extra], stdout=subprocess.PIPE, stderr=log, text=True) as process,
     ):
         try:
             assert process.stdout is not None
-            found = re.search(r"http://[\d.:]+", process.stdout.readline())
+            found = re.search(r"https?://([\d.:]+)", process.stdout.readline())
             assert found
-            yield psutil.Process(process.pid), found[0]
+            yield psutil.Process(process.pid), Target(found[1], certificate, token)
         finally:
             process.kill()
+
+
+def _secure(folder: Path) -> tuple[list[str], str, str]:
+    """The options of a service with TLS and a token, its certificate, and the token."""
+    from tests.serve.certificates import make_certificate
+    from tests.serve.tokens import READING, token_file
+
+    certificate, key = make_certificate(folder)
+    tokens = token_file(folder / "tokens", READING)
+    options = ["--certificate", certificate, "--key", key, "--token-file", tokens, "--log-requests"]
+    return list(map(str, options)), str(certificate), READING
 
 
 def _watch(process: psutil.Process, over: Event, sizes: list[int]) -> None:
@@ -238,9 +209,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--slow", type=int, default=500, help="slow clients")
+    parser.add_argument("--secure", action="store_true", help="over TLS, with a token, and with a log of requests")
     parser.add_argument("--clients", type=int, default=8, help="other clients, which ask without pause")
     options = parser.parse_args(arguments)
-    figures = measure(options.slow, options.seconds, options.clients)
+    figures = measure(options.slow, options.seconds, options.clients, options.secure)
     for name, value in asdict(figures).items():
         print(f"{name:20}{value:,.2f}" if isinstance(value, float) else f"{name:20}{value:,}")
     print("bounded:", figures.bounded(), "- p99 at most doubled:", not figures.doubled())

@@ -28,14 +28,17 @@ from spacenet.cli.main import main as run_command
 from spacenet.errors import SpacenetError
 from spacenet.model.file import load_model, save_model
 from spacenet.model.journal import undo_path
+from spacenet.serve.history import SUFFIX
 from tests.campaigns.invariants import Broken, Record, check_continued, check_folder, check_structure, expect
 from tests.model.support import blobs, model
-from tests.serve.support import NPZ, npz, service
+from tests.serve.support import NPZ, ended, npz, service
 
 FORK = multiprocessing.get_context("fork")  # libraries are imported already, so all begin at once
 NAME = "model.safetensors"
 Outcome = tuple[bool, str]
-"""Whether a writer says that it has learned, and what it says otherwise."""
+"""Whether a writer says that it has changed the model, and what it says otherwise."""
+RENAMED = {"class-0": "0", "class-1": "1"}
+"""The class that a writer who edits gives its label."""
 REASONS = ("changed by another process", "is being changed by")
 PATIENCE = 120.0
 
@@ -60,8 +63,25 @@ def by_service(path: Path, label: str, pause: float) -> Outcome:
         begun = it.post("/learn", content=npz(x=x, y=y), headers=NPZ)
         if begun.status_code != 202:
             return False, begun.text
-        while (job := it.get("/learn"))["state"] == "running":
-            time.sleep(0.02)
+        job = ended(it, begun.json()["number"])
+    return job["state"] == "done", str(job["error"])
+
+
+def by_edit(path: Path, label: str, pause: float) -> Outcome:
+    """`spacenet edit`, which renames a class."""
+    time.sleep(pause)
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        code = run_command(["edit", str(path), "rename", RENAMED[label], label])
+    return code == 0, said.getvalue()
+
+
+def by_edit_of_service(path: Path, label: str, pause: float) -> Outcome:
+    """A service of its own, which is asked to rename a class and then for the end of it."""
+    with service(path.parent, learns=True) as it:
+        time.sleep(pause)
+        begun = it.post("/edit", json={"action": "rename", "label": int(RENAMED[label]), "new": label})
+        job = ended(it, begun.json()["number"])
     return job["state"] == "done", str(job["error"])
 
 
@@ -90,10 +110,13 @@ class Kind:
 
 
 KINDS = {
-    "learn + learn": Kind((by_command, by_command), 0.1, 60),
-    "learn + service": Kind((by_command, by_service), 4.0, 14),  # its worker imports torch before it learns
-    "service + service": Kind((by_service, by_service), 0.5, 13),
-    "estimator + learn": Kind((by_estimator, by_command), 0.6, 13),
+    "learn + learn": Kind((by_command, by_command), 0.1, 45),
+    "learn + edit": Kind((by_command, by_edit), 0.1, 10),
+    "learn + service": Kind((by_command, by_service), 4.0, 12),  # its worker imports torch before it learns
+    "learn + edit of service": Kind((by_command, by_edit_of_service), 0.2, 10),
+    "edit + service": Kind((by_edit, by_service), 4.0, 6),
+    "service + service": Kind((by_service, by_service), 0.5, 8),
+    "estimator + learn": Kind((by_estimator, by_command), 0.6, 9),
 }
 
 
@@ -112,10 +135,10 @@ class Tally:
 
     def row(self, kind: str) -> str:
         numbers = (self.pairs, self.both, self.refused, self.lost, self.loads, len(self.problems))
-        return f"{kind:<20}" + "".join(f"{number:>15,}" for number in numbers)
+        return f"{kind:<25}" + "".join(f"{number:>15,}" for number in numbers)
 
 
-HEADING = f"{'writers':<20}" + "".join(
+HEADING = f"{'writers':<25}" + "".join(
     f"{each:>15}" for each in ("pairs", "both learned", "one refused", "lost silently", "loads", "problems")
 )
 
@@ -185,12 +208,14 @@ def check_pair(path: Path, before: Record, outcomes: list[Outcome], tally: Tally
     """Compare what the writers say with what the file holds."""
     learned = load_model(path)
     check_structure(learned)
+    known = learned.classes
+    for label in {*RENAMED} & {label for task in learned.tasks[: len(before.tasks)] for label in task}:
+        learned.rename(label, int(RENAMED[label]))
     check_continued(before, Record.of(learned))
-    kept = undo_path(path)  # of the command, if it has learned
-    check_folder(path.parent, NAME, *[kept.name] * kept.exists())
-    new = learned.tasks[len(before.tasks) :]
+    beside = (undo_path(path), path.with_name(NAME + SUFFIX))
+    check_folder(path.parent, NAME, *(each.name for each in beside if each.exists()))
     for number, (success, said) in enumerate(outcomes):
-        held = (f"class-{number}",) in new
+        held = f"class-{number}" in known
         tally.lost += success and not held
         expect(held or not success, f"writer {number} has learned, and its task is not in the file")
         expect(success or not held, f"writer {number} was refused, and its task is in the file: {said}")

@@ -1,6 +1,7 @@
 """`spacenet serve` as a process of its own, at a free port of this computer."""
 
 import json
+import logging
 import re
 import signal
 import socket
@@ -11,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -18,10 +20,11 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.cli.serve import open_listener
-from spacenet.model.file import save_model
+from spacenet.model.file import load_model, save_model
+from spacenet.model.watching import load_watch
 from spacenet.serve.jobs import Jobs
 from spacenet.serve.store import Store
-from tests.model.support import blobs, model
+from tests.model.support import blobs, density_model, model
 from tests.serve.certificates import make_certificate
 from tests.serve.tokens import READING, TEACHING, bearer, token_file
 from tests.warm import start
@@ -36,9 +39,9 @@ def file(tmp_path: Path) -> Path:
 
 @contextmanager
 def _server(
-    file: Path, *, files: int | None = None, options: Sequence[str] = ()
+    file: Path, *others: str, files: int | None = None, options: Sequence[str] = ()
 ) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    command = ["spacenet", "serve", str(file), "--port", "0", "--allow-learn", *options]
+    command = ["spacenet", "serve", str(file), *others, "--port", "0", "--allow-learn", *options]
     with start(command, files=files, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -49,50 +52,74 @@ def _server(
             process.kill()
 
 
-def test_a_killed_service_can_be_started_again_and_ctrl_c_ends_it(file: Path) -> None:
+def _learn(address: str, per_class: int = 20) -> None:
+    x, y = blobs(["cat", "dog"], per_class)
+    assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+
+
+def _learner(process: "subprocess.Popen[str]") -> psutil.Process:
+    """The worker process of a service, as soon as it is there."""
+    while not (found := psutil.Process(process.pid).children()):
+        time.sleep(0.01)
+    return found[0]
+
+
+def _ended(address: str, number: int) -> dict[str, Any]:
+    while (job := httpx.get(f"{address}/jobs/{number}").json())["state"] in ("queued", "running"):
+        time.sleep(0.1)
+    return dict(job)
+
+
+def test_a_killed_service_goes_on_with_its_jobs_and_ctrl_c_ends_it(file: Path) -> None:
     content = file.read_bytes()
-    x, y = blobs(["cat", "dog"])
     with _server(file) as (process, address):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
-        (learner,) = psutil.Process(process.pid).children()
+        _learn(address)
+        assert httpx.post(f"{address}/edit", json={"action": "forget", "label": "dog"}).status_code == 202
+        learner = _learner(process)
         process.kill()
         process.wait()
-        assert len(list(file.parent.iterdir())) == 2, "nothing was left to clean up"
+        assert len(list(file.parent.glob(".*.job-*"))) == 2
         learner.wait(timeout=20)  # goes with its service
     assert file.read_bytes() == content
     with _server(file) as (process, address):
         assert httpx.get(f"{address}/health").json()["tasks"] == 2
-        assert list(file.parent.iterdir()) == [file]
+        assert [_ended(address, number)["state"] for number in (1, 2)] == ["done", "done"]
+        assert httpx.get(f"{address}/model").json()["tasks"] == [[0, 1], [2, 3], ["cat"]]
         assert httpx.post(f"{address}/predict", content=b" " * 17 * 2**20).status_code == 413
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (0, "stopped\n", "")
+    assert load_model(file).tasks == [(0, 1), (2, 3), ("cat",)]
+    assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.jobs.json"]
 
 
-def test_a_signal_ends_the_learner_and_removes_the_samples(file: Path) -> None:
+def test_a_signal_ends_the_learner_and_keeps_the_job(file: Path) -> None:
     content = file.read_bytes()
-    x, y = blobs(["cat", "dog"], per_class=500)
     with _server(file) as (process, address), _server(file) as (second, _):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
-        (learner,) = psutil.Process(process.pid).children()
+        _learn(address, per_class=500)
+        learner = _learner(process)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         assert not learner.is_running()
         second.send_signal(signal.SIGHUP)
         assert second.wait(timeout=20) == 0
-    assert list(file.parent.iterdir()) == [file]
+    assert len(list(file.parent.glob(".*.job-*"))) == 1
     assert file.read_bytes() == content
+    jobs = Jobs(Store(file))
+    try:
+        assert jobs.cancel(1).state == "canceled"
+    finally:
+        jobs.close()
+    assert not list(file.parent.glob(".*"))
 
 
 def test_a_second_service_leaves_the_job_of_the_first_alone(file: Path) -> None:
-    x, y = blobs(["cat", "dog"], per_class=500)
     with _server(file) as (_, address):
-        assert httpx.post(f"{address}/learn", json={"inputs": x.tolist(), "labels": y.tolist()}).status_code == 202
+        _learn(address, per_class=500)
         Jobs(Store(file)).close()  # what a second service begins with
         assert httpx.get(f"{address}/learn").json()["state"] == "running", "it was too short to be disturbed"
-        while (job := httpx.get(f"{address}/learn").json())["state"] == "running":
-            time.sleep(0.1)
+        job = _ended(address, 1)
         assert (job["state"], job["error"]) == ("done", None)
 
 
@@ -119,6 +146,7 @@ def test_a_host_that_is_allowed(file: Path) -> None:
 
 def test_tokens_tls_a_root_path_and_the_log(file: Path, tmp_path: Path) -> None:
     """All at once, in a process of its own: what is printed, who gets in, and what is written."""
+    logging.getLogger("spacenet.requests.refused").filters.clear()  # what earlier tests were refused does not count
     read, teach = token_file(tmp_path / "read", READING), token_file(tmp_path / "teach", TEACHING)
     certificate, key = make_certificate(tmp_path)
     options = ["--token-file", read, "--teach-token-file", teach, "--certificate", certificate, "--key", key]
@@ -172,6 +200,10 @@ def test_a_port_that_is_taken(file: Path, capsys: pytest.CaptureFixture[str]) ->
         (["FILE", "--max-connections", "1000000000"], "max-connections: 1000000000 are too many"),
         (["FILE", "--max-requests", "0"], "max-requests: 0"),
         (["FILE", "--timeout", "0"], "timeout: 0"),
+        (["FILE", "other/model.safetensors"], "two models are called 'model'"),
+        (["FILE", "other=nowhere"], "nowhere: no such file"),
+        (["FILE", "a b=FILE"], "'a b' cannot name a model"),
+        (["FILE", "--unknown", "5"], "unknown: the fraction of samples of known classes"),
         (["FILE", "--log-format", "xml"], "log-format: unknown value 'xml'"),
         (["FILE", "--log-file", "nowhere/log"], "log-file: cannot write nowhere/log"),
     ],
@@ -218,6 +250,28 @@ def test_what_is_said_where_others_can_get_in(
     assert code == (2 if words and "could teach" in words else 0)
     assert (words in err) if words else err == ""
     assert READING not in out + err
+
+
+def test_several_models_are_served_and_watched(file: Path) -> None:
+    tells = file.with_name("tells.safetensors")
+    save_model(tells, density_model("inputs"))
+    with _server(file, f"second={tells}", options=("--unknown", "0.05")) as (process, address):
+        assert [each["name"] for each in httpx.get(f"{address}/models").json()["models"]] == ["model", "second"]
+        assert process.stdout is not None
+        assert f"at {address}/models/second" in process.stdout.readline()
+        body = {"inputs": [[0.5] * 8, [1e10] * 8]}
+        found = httpx.post(f"{address}/models/second/predict", json=body).json()["predictions"]
+        assert found[1]["unknown"]
+        assert "unknown" not in httpx.post(f"{address}/predict", json=body).json()["predictions"][0]
+        assert "spacenet_open_connections" in httpx.get(f"{address}/metrics").text
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out) == (0, "stopped\n")
+        assert re.fullmatch(r"\S+ warning \S+ cannot tell unknown inputs, it is of spacenet\n", err)
+    kept = load_watch(tells)
+    assert kept is not None
+    assert kept.summary().samples == 2
+    assert load_watch(file) is None
 
 
 def test_answers_are_sent_without_delay() -> None:

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,8 @@ from fastapi import FastAPI
 from spacenet.model.file import save_model
 from spacenet.serve.app import create_app
 from spacenet.serve.jobs import Jobs, Process
-from spacenet.serve.models import Hosted, Models
+from spacenet.serve.models import Models, open_models
 from spacenet.serve.queued import QueuedJob
-from spacenet.serve.store import Store
-from spacenet.serve.watcher import Watcher
 from tests.model.support import model, new_model
 
 HOST = "localhost:8000"
@@ -86,15 +84,7 @@ def services(
     **rest: Any,
 ) -> Iterator[Service]:
     """Serves several models, each with a name."""
-    with ThreadPoolExecutor(2) as pool, ExitStack() as opened:
-        stores = {name: Store(path) for name, path in files.items()}
-        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if learns}
-        watchers = {
-            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, unknown)))
-            for name, store in stores.items()
-            if unknown is not None
-        }
-        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
+    with ThreadPoolExecutor(2) as pool, open_models(files, learns=learns, unknown=unknown) as models:
         yield Service(create_app(models, pool, max_bytes, {HOST}, **rest), models)
 
 

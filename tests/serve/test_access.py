@@ -34,7 +34,7 @@ def test_the_table_knows_every_endpoint(guarded: Service) -> None:
 
 
 def test_what_changes_something_is_teaching() -> None:
-    reading = {"/predict", "/infer"}
+    reading = {"/predict", "/infer", "/answer"}
     for rule in RULES.values():
         changes = rule.method not in ("GET", "HEAD") and not any(rule.path.endswith(each) for each in reading)
         assert (rule.permission == "teaching") == changes, rule
@@ -64,7 +64,9 @@ def test_what_changes_something_is_teaching() -> None:
         ("POST", "//predict", "teaching"),
         ("POST", "/PREDICT", "teaching"),
         ("post", "/predict", "teaching"),
-        ("GET", "/studio", "teaching"),
+        ("GET", "/studio", "reading"),
+        ("POST", "/studio/examples", "teaching"),
+        ("GET", "/studio/forgotten", "teaching"),
     ],
 )
 def test_what_each_request_needs(method: str, path: str, permission: str) -> None:

@@ -306,4 +306,10 @@ def test_the_page_about_the_service_loads_nothing(served: Service) -> None:
     assert not re.search(r"<script|<link|<img|@import|url\(|//", answer.text)
     for words in ("GET /health", "POST /predict", "POST /learn", "application/x-npy", "openapi.json"):
         assert words in answer.text
+    described = served.get("/openapi.json")
+    assert all(path in answer.text for path in described["paths"])
+    assert "prefers-color-scheme: dark" in answer.text
+    references = re.findall(r'"\$ref": "#/components/schemas/(\w+)"', json.dumps(described))
+    assert set(references) <= set(described["components"]["schemas"])
+    assert json.dumps(described).count('"$ref"') == len(references), "a reference that leads nowhere"
     assert served.ask("GET", "/redoc").status_code == 404

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from spacenet.errors import SettingsError
 from spacenet.serve.logs import PER_PERIOD
+from spacenet.serve.server import connection_limit
 from tests.campaigns.slow_clients import measure
 from tests.serve.live import BODY, JSON_HEAD, Live, live, read_all, status_of
 
@@ -85,6 +87,14 @@ def test_after_413_the_rest_is_not_swallowed(served: Live, close: str) -> None:
     with served.connect(f"{JSON_HEAD}{close}Content-Length: {2**21}\r\n\r\n") as connection:
         connection.sendall(b" " * 2**21)  # a client that first sends and then reads gets its answer
         assert status_of(read_all(connection)) == 413
+
+
+def test_there_are_fewer_connections_than_files() -> None:
+    with _few_more_files(300):
+        assert 128 <= connection_limit() < 300 + 50
+        assert connection_limit(5) == 5
+        with pytest.raises(SettingsError, match="10000 are too many.*ulimit -n"):
+            connection_limit(10_000)
 
 
 def test_the_longest_waiting_connection_makes_room(served: Live) -> None:
@@ -175,9 +185,10 @@ def test_the_service_ends_at_once_beside_silent_clients(tmp_path: Path) -> None:
         each.close()
 
 
-def test_many_slow_clients_leave_the_service_usable() -> None:
+@pytest.mark.parametrize("secure", [False, True])
+def test_many_slow_clients_leave_the_service_usable(secure: bool) -> None:
     """A small share of the campaign; how long others wait is measured there, on an idle computer."""
-    figures = measure(slow=60, seconds=3, clients=2)
+    figures = measure(slow=60, seconds=2 if secure else 3, clients=2, secure=secure)
     assert figures.bounded(), figures
     assert figures.p99_during < 2000
     assert logging.getLogger("uvicorn.error").filters

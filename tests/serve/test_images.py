@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import spacenet
 from spacenet.config.model import NetConfig, PreprocessingConfig
@@ -185,13 +187,24 @@ BAD: dict[str, tuple[dict[str, Any], int, str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 @pytest.mark.parametrize("path", ["/predict", "/learn"])
-def test_bad_images_are_refused_with_a_reason(digits: Service, name: str, path: str) -> None:
+def test_bad_images_are_refused_with_a_reason(
+    digits: Service, name: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
     request, status, words = BAD[name]
     if path == "/learn" and "json" in request:
         request = {"json": {**request["json"], "labels": [0]}}
     answer = digits.post(path, **request)
     assert answer.status_code in (status if isinstance(status, tuple) else (status,)), answer.text
     assert words in answer.json()["error"]
+    assert not caplog.records, "clients could fill the log"
+
+
+@given(st.binary(max_size=60), st.integers(0, 400))
+@settings(max_examples=60)
+def test_no_form_makes_it_fail(digits: Service, noise: bytes, at: int) -> None:
+    good = FIELD + png(DIGITS[0]) + b"\r\n--b--\r\n"
+    answer = digits.post("/predict", content=good[:at] + noise + good[at + len(noise) :], headers=BOUNDARY)
+    assert answer.status_code < 500, answer.text
 
 
 def bomb(side: int) -> bytes:
@@ -240,5 +253,7 @@ def test_texts_for_an_encoder_of_texts(tmp_path: Path, monkeypatch: pytest.Monke
         assert it.get("/model")["takes"][1] == "texts, as JSON"
         answer, (x, _) = taught(it, monkeypatch, json={"inputs": ["eel", "sea"], "labels": ["sea", "sea"]})
         assert (answer.status_code, x.tolist(), x.dtype.kind) == (202, ["eel", "sea"], "U")
+        nothing = {"name": "input", "shape": [0], "datatype": "BYTES", "data": []}
+        assert it.post("/v2/models/texts/infer", json={"inputs": [nothing]}).status_code == 422
         for bad in (["a", 1], ["a" * 100_001]):
             assert it.post("/predict", json={"inputs": bad}).status_code in (413, 422)

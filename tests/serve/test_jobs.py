@@ -232,12 +232,8 @@ def test_a_part_of_each_class_is_held_out() -> None:
     assert {label: int(held[y == label].sum()) for label in "abcd"} == {"a": 2, "b": 1, "c": 0, "d": 0}
     assert (held == choose_held_out(y, 0.1)).all()
     assert not choose_held_out(y, 0).any()
-    assert {label: int(choose_held_out(y, 0.99)[y == label].sum()) for label in "abcd"} == {
-        "a": 19,
-        "b": 4,
-        "c": 3,
-        "d": 0,
-    }
+    most = choose_held_out(y, 0.99)
+    assert {label: int(most[y == label].sum()) for label in "abcd"} == {"a": 19, "b": 4, "c": 3, "d": 0}
     with pytest.raises(DataError, match="hold_out: 1.0 is not"):
         choose_held_out(y, 1.0)
 
@@ -301,6 +297,29 @@ def test_every_answer_comes_from_one_model(tmp_path: Path) -> None:
         thread.join()
     assert {answer["tasks"] for answer in answers} == {1, 2}
     assert all(answer == right[answer["tasks"]] for answer in answers)
+
+
+class Trap:
+    """Leaves a file where it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("kind", ["damaged", "cut off", "one array", "code"])
+def test_samples_that_cannot_be_used_are_refused(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    save_model(tmp_path / NAME, model([0, 1]))
+    x = np.array([Trap(tmp_path / "caught")], dtype=object) if kind == "code" else TASK[0]
+    arrays: dict[str, Any] = {"x": x} if kind == "one array" else {"x": x, "y": TASK[1]}
+    np.savez(tmp_path / "data.npz", **arrays)
+    content = (tmp_path / "data.npz").read_bytes()
+    (tmp_path / "data.npz").write_bytes({"damaged": b"PK", "cut off": content[:-99]}.get(kind, content))
+    assert worker.main([str(tmp_path / name) for name in (NAME, "data.npz", "new.safetensors")]) == 2
+    assert "data.npz does not hold samples and labels" in json.loads(capsys.readouterr().out)["error"]
+    assert not (tmp_path / "caught").exists()
 
 
 @pytest.mark.parametrize(

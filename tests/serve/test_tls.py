@@ -117,7 +117,8 @@ def test_the_longest_waiting_makes_room_for_new_connections(served: Live, files:
         each.close()
 
 
-def test_a_rejected_body_that_goes_on_is_cut_off(served: Live) -> None:
+def test_a_rejected_body_that_goes_on_is_cut_off(served: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacenet.serve.connections.WAIT_SECONDS", 10)
     piece = b"10000\r\n" + b" " * 2**16 + b"\r\n"
     with _connect(served) as connection:
         connection.sendall(_head("Transfer-Encoding: chunked"))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
@@ -197,6 +199,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {"inputs": [GOOD], "outputs": [{"name": "label", "parameters": {"classification": 3}}]},
         "classification extension",
     ),
+    "an output twice": ({"inputs": [GOOD], "outputs": [{"name": "label"}] * 10_000}, "'label' is asked for twice"),
     "a rate": ({"inputs": [GOOD], "parameters": {"unknown": "5 %"}}, "between 0 and 1"),
     "a number as id": ({"id": 1, "inputs": [GOOD]}, "id"),
     "a list": ([], "object"),
@@ -238,6 +241,24 @@ def test_bad_bytes_are_refused_with_a_reason(served: Service, name: str) -> None
     answer = send_binary(served, {"inputs": [given]}, content, length)
     assert 400 <= answer.status_code < 500, answer.text
     assert words in answer.json()["error"]
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
+    lambda each: st.one_of(st.lists(each, max_size=4), st.dictionaries(st.text(max_size=5), each, max_size=3)),
+    max_leaves=10,
+)
+
+
+@given(st.sampled_from(["name", "shape", "datatype", "data", "parameters"]), VALUES, st.binary(max_size=40))
+@settings(max_examples=60)
+def test_no_tensor_makes_it_fail(served: Service, field: str, value: Any, after: bytes) -> None:
+    given_ = {**SENT, "data": None, field: value}
+    for answer in (
+        send_binary(served, {"inputs": [given_]}, after),
+        served.post(f"{AT}/infer", content=json.dumps({"inputs": [{**GOOD, field: value}]}).encode()),
+    ):
+        assert answer.status_code < 500, answer.text
 
 
 @pytest.mark.parametrize("path", [f"{AT}/infer", "/predict"])

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from spacenet.model.model import Model
 from spacenet.model.predictions import Measured
 from spacenet.model.watching import load_watch, watch_path
 from spacenet.serve import watcher
+from spacenet.serve.store import Store
 from spacenet.serve.watcher import Watcher
 from tests.model.support import blobs, density_model
 from tests.model.support import model as plain_model
@@ -120,39 +121,52 @@ def measured(count: int = 3, typicality: float = 0.5) -> Measured:
     return Measured(np.eye(4)[np.zeros(count, int)], np.full(count, typicality))
 
 
+class Changing:
+    """A store of a model whose classes change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.current, self.classes = folder / "m", self, LABELS
+
+
+def watcher_of(store: Changing) -> Watcher:
+    return Watcher(cast(Store, store), 0.05)
+
+
 def test_counts_are_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher, "SAVE_SECONDS", -1.0)
-    counting = Watcher(tmp_path / "m", LABELS, 0.05)
+    counting = watcher_of(Changing(tmp_path))
     counting.save()
     assert load_watch(tmp_path / "m") is None, "nothing was counted"
-    counting.count(LABELS, measured(), current=True)
+    counting.count(LABELS, measured())
     kept = load_watch(tmp_path / "m")
     assert kept is not None
     assert kept.seen.tolist() == [3, 0, 0, 0]
 
 
 def test_classes_that_come_and_go(tmp_path: Path) -> None:
-    counting = Watcher(tmp_path / "m", LABELS, 0.05)
-    counting.count(LABELS, measured(), current=True)
-    counting.count(["new", *LABELS[:3]], measured(2), current=True)
-    assert [(each.label, each.samples) for each in counting.summary().classes] == [
-        ("new", 2),
-        ("0", 3),
-        ("1", 0),
-        ("cat", 0),
-    ]
-    counting.count(["dog", *LABELS[:3]], measured(), current=False)
+    store = Changing(tmp_path)
+    counting = watcher_of(store)
+    counting.count(LABELS, measured())
+    store.classes = ["new", *LABELS[:3]]
+    counting.count(store.classes, measured(2))
+    found = [(each.label, each.samples) for each in counting.summary().classes]
+    assert found == [("new", 2), ("0", 3), ("1", 0), ("cat", 0)]
+    counting.count(LABELS, measured())  # of the model before, whose request took longer
+    assert counting.summary().classes[0].label == "new"
     assert counting.summary().samples == 8
-    assert counting.summary().classes[0].label == "new", "a replaced model changes no classes"
+    store.classes = LABELS[2:]
+    counting.close()
+    assert "new" not in watch_path(store.path).read_text()
 
 
 def test_files_that_cannot_be_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = watch_path(tmp_path / "m")
+    store = Changing(tmp_path)
+    path = watch_path(store.path)
     path.write_text("{")
-    counting = Watcher(tmp_path / "m", LABELS, 0.05)
+    counting = watcher_of(store)
     assert "counted anew" in caplog.text
     path.unlink()
     path.mkdir()
-    counting.count(LABELS, measured(), current=True)
+    counting.count(LABELS, measured())
     counting.close()
     assert "are not written" in caplog.text

@@ -41,22 +41,16 @@ def serve(arguments: list[str]) -> int:
 def _serve(options: ServeOptions) -> None:
     from spacenet.serve.app import create_app
     from spacenet.serve.hosts import check_names, own_hosts
-    from spacenet.serve.jobs import Jobs
     from spacenet.serve.limits import Limits
     from spacenet.serve.metrics import show_connections
-    from spacenet.serve.models import Hosted, Models, name_models
+    from spacenet.serve.models import name_models, open_models
     from spacenet.serve.server import Server, end_on_signals
-    from spacenet.serve.store import Store
-    from spacenet.serve.watcher import Watcher
 
     main, most, rate = options.main, options.limit, check_rate(options.main.unknown)
-    allowed, access, certificate = (
-        check_names(options.access.allow_host),
-        build_access(options),
-        load_tls(options.access),
-    )
+    access, certificate = build_access(options), load_tls(options.access)
+    allowed = check_names(options.access.allow_host)
     torch.set_num_threads(1)
-    stores = {name: Store(path) for name, path in name_models(main.models).items()}
+    files = name_models(main.models)
     threads = main.threads or min(MOST_THREADS, os.cpu_count() or 1)
     with (
         suppress(KeyboardInterrupt),  # a signal before the server runs
@@ -66,13 +60,7 @@ def _serve(options: ServeOptions) -> None:
         ExitStack() as opened,
     ):
         warnings = check_exposure(options, listener.getsockname()[0])
-        jobs = {name: opened.enter_context(closing(Jobs(store))) for name, store in stores.items() if main.allow_learn}
-        watchers = {
-            name: opened.enter_context(closing(Watcher(store.path, store.current.classes, rate)))
-            for name, store in stores.items()
-            if rate is not None
-        }
-        models = Models([Hosted(name, each, jobs.get(name), watchers.get(name)) for name, each in stores.items()])
+        models = opened.enter_context(open_models(files, learns=main.allow_learn, unknown=rate))
         hosts = allowed | own_hosts(*listener.getsockname()[:2])
         limits = Limits(most.max_requests, most.timeout)
         app = create_app(models, pool, int(most.max_request_mb * 1024**2), hosts, access, limits)

@@ -94,7 +94,7 @@ class LogOptions:
 class ServeOptions:
     """Serve predictions of models over HTTP; see /docs at the address that is printed.
 
-    Ctrl-C or SIGTERM ends it with exit code 0; a task that is being learned is given up.
+    Ctrl-C or SIGTERM ends it with exit code 0; jobs that are not done are taken up again when it next starts.
     """
 
     main: MainOptions

@@ -89,7 +89,7 @@ def looks_scaled(x: "Array", scale: float) -> bool:
 
 def find_nonfinite(x: "Array") -> "Array":
     """The indices of the rows with NaN or infinite values."""
-    if x.dtype.kind != "f" or not x.size:
+    if x.dtype.kind != "f" or not x.size or (len(x) <= BLOCK and np.isfinite(x).all()):
         return np.zeros(0, dtype=np.int64)
     axes = tuple(range(1, x.ndim))
     # In blocks: a mask of everything would take a quarter of the memory of the samples.

@@ -77,7 +77,7 @@ class Measured:
     ) -> list[Prediction]:
         """The most probable classes of each sample, none of unknown ones."""
         best = np.argsort(-self.probabilities, axis=1, kind="stable")[:, :top]
-        shares = np.take_along_axis(self.probabilities, best, 1).tolist()
+        shares = self.probabilities[np.arange(len(self))[:, None], best].tolist()
         unknown = self.is_unknown(rate).tolist()
         typicality = [None] * len(self) if rate is None or self.typicality is None else self.typicality.tolist()
         sets = [None] * len(self) if self.sets is None else [np.flatnonzero(own).tolist() for own in self.sets]

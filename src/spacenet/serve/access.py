@@ -25,8 +25,18 @@ READING = (
     *(f"GET {model}{path}" for model in V2_MODEL for path in ("", "/ready", "/stats", "/config")),
     *(f"POST {model}/infer" for model in V2_MODEL),
 )
+STUDIO = (
+    *("GET /", "GET /static/{file}", "GET /studio", "GET /studio/examples/{number}", "POST /studio/answer"),
+    *("GET /studio/model.safetensors", "GET /studio/model.onnx"),
+)
+"""Of the page that `spacenet studio` adds to a service."""
 CHANGES = ("POST /learn", "POST /edit", "DELETE /jobs/{number}")
-TEACHING = (*CHANGES, *(route.replace(" ", " /models/{name}", 1) for route in CHANGES))
+TEACHING = (
+    *CHANGES,
+    *(route.replace(" ", " /models/{name}", 1) for route in CHANGES),
+    *("POST /studio/start", "POST /studio/open", "POST /studio/learn", "POST /studio/examples"),
+    *("DELETE /studio/examples", "DELETE /studio/examples/{number}"),
+)
 """Named only so that a log can tell them apart."""
 
 
@@ -44,7 +54,7 @@ UNKNOWN = Rule("", "(unknown)", "teaching")
 
 def _rules() -> dict[str, Rule]:
     found: dict[str, Rule] = {}
-    table: dict[Permission, tuple[str, ...]] = {"open": OPEN, "reading": READING, "teaching": TEACHING}
+    table: dict[Permission, tuple[str, ...]] = {"open": OPEN, "reading": (*READING, *STUDIO), "teaching": TEACHING}
     for permission, routes in table.items():
         for route in routes:
             method, path = route.split(" ")

@@ -38,8 +38,8 @@ def create_app(
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, **pages)
     app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access(), metrics=context.metrics)
     app.state.context = context
+    add_predicting_routes(app, context)  # first: routes are tried in turn
     add_describing_routes(app, context)
-    add_predicting_routes(app, context)
     add_teaching_routes(app, context)
     add_v2_routes(app, context)
     add_metrics_route(app, context.metrics)

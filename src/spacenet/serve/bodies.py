@@ -9,7 +9,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from spacenet.serve.limits import Limits, Workload
 from spacenet.serve.messages import RequestError
@@ -26,8 +26,10 @@ SLOW_RATE = 256 * 1024
 """Bodies that arrive with fewer bytes per second share half of the memory, and the largest of them has to make room."""
 SLOW_SECONDS = 1.0
 """… if the service has waited for them that long."""
+MODERATE = 1024**2
+"""Bytes of a body that are read as fast as they come; what is larger takes turns."""
 LARGE_RATE = 32 * 1024**2
-"""Bytes per second of large bodies, all together, that the service reads: it has other requests to answer."""
+"""Bytes per second of these, all together, that the service reads: it has other requests to answer."""
 RETRY_SECONDS = 0.25
 
 
@@ -98,8 +100,13 @@ class Bodies:
         try:
             async with arrival.limit as limit:
                 limit.reschedule(arrival.asked + arrival.patience)
-                async for chunk in request.stream():
+                more = True
+                while more:
+                    message = await request.receive()
                     limit.reschedule(None)  # what follows is not the client's time
+                    if message["type"] == "http.disconnect":
+                        raise ClientDisconnect
+                    chunk, more = message.get("body", b""), message.get("more_body", False)
                     arrival.note(len(chunk), clock())
                     if arrival.received > self.max_bytes:
                         raise self._too_large()
@@ -107,8 +114,8 @@ class Bodies:
                         await self._take(arrival, arrival.received - SMALL - arrival.taken)
                     chunks.append(chunk)
                     arrival.asked = clock()
-                    limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
-                limit.reschedule(None)
+                    if more or arrival.dismissed:
+                        limit.reschedule(0.0 if arrival.dismissed else arrival.asked + arrival.patience)
             return b"".join(chunks)
         except TimeoutError as error:
             if arrival.dismissed:
@@ -125,7 +132,7 @@ class Bodies:
     async def _take(self, arrival: Arrival, size: int) -> None:
         """Take memory as soon as there is some."""
         arrival.waits_for_memory = True
-        if size >= SMALL:  # at full speed: such bodies take turns, and all other requests come between
+        if arrival.received > MODERATE and size >= SMALL:  # at full speed: other requests come between
             async with self._turn:
                 await asyncio.sleep(size / LARGE_RATE)
         if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:

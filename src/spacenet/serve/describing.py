@@ -32,7 +32,7 @@ class Describing:
             raise RequestError("predictions are not watched; the service can be started with --unknown 0.05", 404)
         return respond(hosted.watcher.summary().to_plain())
 
-    async def models(self) -> Response:
+    async def models(self, request: Request) -> Response:
         found = []
         for each in self.context.models:
             model = each.store.current.model

@@ -14,6 +14,8 @@ from typing import TextIO
 from spacenet.utils.lock import try_lock
 
 OWNER = "owner.json"
+LENGTH = 200
+"""Bytes of the file that says who the owner is; what it needs is less."""
 NEW_SECONDS = 60.0
 """A folder without an owner may be one that is just being made."""
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -42,17 +44,17 @@ class PrivateFolder:
     @classmethod
     def claim(cls, path: Path) -> "PrivateFolder | None":
         """Take over a folder whose owner is no more. None if there is one, or if others could have written into it."""
+        folder = cls(path)
         try:
             if not _is_private(path):
                 return None
-            file = (path / OWNER).open("r+", encoding="utf-8")
-            folder = cls(path, file)
+            folder._file = file = (path / OWNER).open("r+", encoding="utf-8")
             if not _locked(file.fileno()) and not _is_alive(file):
                 folder._write_owner(os.getpid(), start_of(os.getpid()))
                 return folder
-            file.close()
         except (OSError, ValueError, KeyError, TypeError):
             pass
+        folder._close()
         return None
 
     def release(self) -> None:
@@ -68,8 +70,7 @@ class PrivateFolder:
     def _write_owner(self, pid: int, started: str | None) -> None:
         assert self._file is not None
         self._file.seek(0)
-        self._file.truncate()
-        self._file.write(json.dumps({"pid": pid, "started": started}))
+        self._file.write(json.dumps({"pid": pid, "started": started}).ljust(LENGTH))  # in one step over what was there
         self._file.flush()
 
     def _close(self) -> None:
@@ -120,9 +121,9 @@ def _is_alive(file: TextIO) -> bool:
 
 
 def _is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user that nobody else can write into."""
+    """Whether it is a folder of this user that not everybody can write into. A volume may have opened it to a group."""
     facts = folder.lstat()
-    mine = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o077)
+    mine = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & stat.S_IWOTH)
     return stat.S_ISDIR(facts.st_mode) and mine
 
 

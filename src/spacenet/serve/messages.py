@@ -11,6 +11,7 @@ INPUTS = (
     "encoder takes texts."
 )
 IMAGES = "Image files (PNG, JPEG, WebP, BMP) as base64, in place of inputs."
+TOP = "How many of the most probable classes to list; one if it is not given."
 UNKNOWN = "Call inputs that are like no class unknown: this fraction of inputs of known classes is called so, too."
 COVERAGE = "Give the set of classes that each input may be of; this fraction of inputs has its class in it."
 MAX_CLASSES = 100
@@ -37,7 +38,7 @@ class PredictRequest(Request):
 
     inputs: Annotated[list[Any] | None, Field(description=INPUTS, examples=[[[0.0, 12.5, 255.0]]])] = None
     images: Annotated[list[str] | None, Field(description=IMAGES)] = None
-    top: Annotated[int | None, Field(ge=1, description="How many of the most probable classes to list (1).")] = None
+    top: Annotated[int | None, Field(ge=1, description=TOP)] = None
     unknown: Annotated[float | None, Field(description=UNKNOWN)] = None
     coverage: Annotated[float | None, Field(description=COVERAGE)] = None
 

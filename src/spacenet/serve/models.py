@@ -1,7 +1,9 @@
 """The models of a service: each has a name, a file and, where learning is allowed, jobs that change it."""
 
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from spacenet.serve.messages import RequestError
 from spacenet.serve.store import Store
 from spacenet.serve.watcher import Watcher
 
+log = logging.getLogger("spacenet")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """Names that can stand in an address as they are."""
 
@@ -53,6 +56,23 @@ class Models:
 
     def __len__(self) -> int:
         return len(self._hosted)
+
+
+@contextmanager
+def open_models(files: Mapping[str, Path], *, learns: bool = False, unknown: float | None = None) -> Iterator[Models]:
+    """Serve the files with these names. With `unknown`, inputs that are like no class are told at this rate, and
+    predictions are counted."""
+    with ExitStack() as opened:
+        hosted = []
+        for name, store in [(name, Store(path)) for name, path in files.items()]:  # all of them, before jobs begin
+            served, watcher = store.current, None
+            if unknown is not None:
+                watcher = opened.enter_context(closing(Watcher(store, unknown)))
+                if served.classes and not served.tells_unknown:
+                    method = served.model.config.method
+                    log.warning("spacenet: warning: %s cannot tell unknown inputs, it is of %s", store.path, method)
+            hosted.append(Hosted(name, store, opened.enter_context(closing(Jobs(store))) if learns else None, watcher))
+        yield Models(hosted)
 
 
 def name_models(arguments: Sequence[str]) -> dict[str, Path]:

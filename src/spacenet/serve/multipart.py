@@ -1,5 +1,6 @@
 """The parts of a multipart/form-data body, which is in memory already and bounded."""
 
+import logging
 from dataclasses import dataclass, field
 
 from python_multipart.exceptions import FormParserError
@@ -10,6 +11,7 @@ from spacenet.serve.messages import RequestError
 MAX_PARTS = 1000
 MAX_PART_HEADERS = 4096
 """Bytes of the headers of one part."""
+logging.getLogger("python_multipart.multipart").setLevel(logging.CRITICAL)  # clients are told, and could fill the log
 
 
 @dataclass
@@ -100,5 +102,7 @@ def read_parts(body: bytes, boundary: bytes) -> list[Part]:
 
 def read_boundary(header: str) -> tuple[str, bytes]:
     """The kind of a body, and what separates the parts of a form, from the header Content-Type."""
+    if ";" not in header:
+        return header.strip().lower(), b""
     kind, options = parse_options_header(header.encode("latin-1", "replace"))
     return kind.decode("latin-1").strip().lower(), options.get(b"boundary", b"")

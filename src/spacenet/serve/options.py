@@ -6,15 +6,20 @@ from typing import Any
 
 from spacenet.errors import SettingsError
 from spacenet.model.unknown import check_coverage, check_rate
-from spacenet.serve.messages import PredictRequest, RequestError
+from spacenet.serve.messages import COVERAGE, TOP, UNKNOWN, PredictRequest, RequestError
 
 MAX_TOP = 10**6
+FRACTION: dict[str, Any] = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 PARAMETERS: list[dict[str, Any]] = [
-    {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}},
-    {"name": "unknown", "in": "query", "schema": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
-    {"name": "coverage", "in": "query", "schema": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}},
+    {"name": "top", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1, "description": TOP}},
+    {"name": "unknown", "in": "query", "schema": {**FRACTION, "description": UNKNOWN}},
+    {"name": "coverage", "in": "query", "schema": {**FRACTION, "description": COVERAGE}},
 ]
-RESIZE: dict[str, Any] = {"name": "resize", "in": "query", "schema": {"type": "boolean", "default": False}}
+RESIZE: dict[str, Any] = {
+    "name": "resize",
+    "in": "query",
+    "schema": {"type": "boolean", "default": False, "description": "Resize images to the size that the model takes."},
+}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The endpoint that predicts: /predict."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -13,13 +14,15 @@ from spacenet.serve import messages
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
-from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs
+from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs, read_small_inputs
 from spacenet.serve.request_log import note
 from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
 from spacenet.serve.store import NOTHING_LEARNED, Served
 
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
 MAX_PREDICTIONS = 100_000  # classes with their probabilities in one response
+MAX_SMALL = 256  # the same of a request that is computed together with others
+Question = tuple[Served, Array, AnswerOptions]
 
 
 class Predicting:
@@ -32,20 +35,43 @@ class Predicting:
         hosted, content = self.context.hosted(request), content_of(request)
         options = AnswerOptions.of_query(request.query_params)
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(self._predict, hosted, body, content, options)
+            question = self._read_small(hosted, body, content, options)
+            if question is None:
+                return await self.context.in_thread(self._predict, hosted, body, content, options)
+            served, x, options = question
+            found = await measure_together(self.context, hosted, served, x, options)
+            return _respond(hosted, served, [found], options)
 
     def _predict(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Response:
         served = hosted.store.current  # taken once: all of an answer comes from one model
         x, options = read_inputs(body, content, options, served)
         options = complete_options(hosted, served, options)
-        named = min(options.top, len(served.classes))
-        if len(x) * named > MAX_PREDICTIONS:
-            reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
-            raise RequestError(reason, 413)
-        rows: list[dict[str, Any]] = []
-        for found in measure_all(self.context, hosted, served, x, options):
-            rows += _answers(found, served, options)
-        return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
+        _check_size(served, x, options)
+        return _respond(hosted, served, measure_all(self.context, hosted, served, x, options), options)
+
+    def _read_small(self, hosted: Hosted, body: bytes, content: Content, options: AnswerOptions) -> Question | None:
+        """A few samples for a model that has classes; None if reading or answering them may take a while."""
+        served = hosted.store.current
+        if not served.classes or (found := read_small_inputs(body, content, options, served)) is None:
+            return None
+        x, options = found
+        if _check_size(served, x, options) > MAX_SMALL or served.needs_encoder(x):
+            return None
+        return served, x, complete_options(hosted, served, options)
+
+
+def _check_size(served: Served, x: Array, options: AnswerOptions) -> int:
+    """How many classes with their probabilities an answer has. Raises `RequestError` if these are too many."""
+    named = min(options.top, len(served.classes))
+    if len(x) * named > MAX_PREDICTIONS:
+        reason = f"{len(x)} × {named} predictions are more than {MAX_PREDICTIONS:,}; send fewer at a time"
+        raise RequestError(reason, 413)
+    return len(x) * named
+
+
+def _respond(hosted: Hosted, served: Served, parts: Iterable[Measured], options: AnswerOptions) -> Response:
+    rows = [each for found in parts for each in _answers(found, served, options)]
+    return respond({"model": hosted.name, "tasks": len(served.model.tasks), "predictions": rows})
 
 
 def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> AnswerOptions:
@@ -63,16 +89,36 @@ def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> 
 def measure_all(
     context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
 ) -> Iterator[Measured]:
-    """What the model says of samples, in parts: the one place where the inputs of a request become predictions."""
-    note(samples=len(x))
+    """What the model says of samples, in parts."""
+    _note_samples(context, hosted, x)
     x = served.encode(x)
-    context.metrics.samples.labels(hosted.name).observe(len(x))
     for first in range(0, len(x), MAX_SAMPLES):
-        found = served.measure(x[first : first + MAX_SAMPLES], options.unknown is not None, options.coverage)
-        context.metrics.note_predictions(hosted.name, served.classes, found, options.unknown)
-        if hosted.watcher is not None:
-            hosted.watcher.count(served.classes, found, current=served is hosted.store.current)
-        yield found
+        yield _measure(context, hosted, served, options, x[first : first + MAX_SAMPLES])
+
+
+async def measure_together(
+    context: Context, hosted: Hosted, served: Served, x: Array, options: AnswerOptions
+) -> Measured:
+    """The same for few samples that need no encoder, computed with those of other requests."""
+    asked = options.unknown, options.coverage
+    measure = partial(_measure, context, hosted, served, options)
+    _note_samples(context, hosted, x)
+    quick = served.quick and asked == (None, None)
+    return await context.batcher.compute((id(served), *asked), measure, x, quick=quick)
+
+
+def _note_samples(context: Context, hosted: Hosted, x: Array) -> None:
+    note(samples=len(x))
+    context.metrics.samples.labels(hosted.name).observe(len(x))
+
+
+def _measure(context: Context, hosted: Hosted, served: Served, options: AnswerOptions, x: Array) -> Measured:
+    """The one place where samples become predictions, and are counted."""
+    found = served.measure(x, options.unknown is not None, options.coverage)
+    context.metrics.note_predictions(hosted.name, served.classes, found, options.unknown)
+    if hosted.watcher is not None:
+        hosted.watcher.count(served.classes, found)
+    return found
 
 
 def _answers(found: Measured, served: Served, options: AnswerOptions) -> Iterator[dict[str, Any]]:

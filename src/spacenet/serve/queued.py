@@ -30,7 +30,7 @@ log = logging.getLogger("spacenet")
 class Description(BaseModel):
     """What the folder of a job says about it."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     job: Job
     keep_undo: bool = False
@@ -122,7 +122,10 @@ def _read(folder: Path) -> Description | None:
     path = folder / DESCRIPTION
     try:
         with path.open("rb") as file:
-            return Description.model_validate_json(file.read(MAX_BYTES))
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ValueError("too large")
+        return Description.model_validate_json(content, strict=True)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):

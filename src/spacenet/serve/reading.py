@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import chain
+from struct import Struct
+from struct import error as StructError
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +32,7 @@ FORM = ("multipart/form-data",)
 IMAGES = ("image/png", "image/jpeg", "image/webp", "image/bmp")
 NPY = ("application/octet-stream", "application/x-npy")
 NPZ = ("application/octet-stream", "application/x-npz", "application/zip")
+MAX_SMALL_BODY = 64 * 1024
 MAX_LABEL = 100  # characters of a label
 MAX_TEXT = 100_000  # characters of a text to encode
 UNUSABLE = f"a number that is not finite or too large, or a text of more than {MAX_LABEL} letters"
@@ -66,6 +69,22 @@ def read_inputs(body: bytes, content: Content, options: AnswerOptions, served: S
         return decode_files([each for _, each in _read_form(body, content)], target, MAX_IMAGES), options
     request = _json(body, content.kind, PredictRequest, (*FORM, *NPY, *IMAGES))
     return _samples(request, target, MAX_IMAGES), options.of_body(request)
+
+
+def read_small_inputs(
+    body: bytes, content: Content, options: AnswerOptions, served: Served
+) -> tuple[Array, AnswerOptions] | None:
+    """The same for small bodies of numbers, which are read in less time than a thread needs to begin; else None."""
+    if len(body) > MAX_SMALL_BODY:
+        return None
+    if content.kind in NPY and served.encoder is None:
+        return read_inputs(body, content, options, served)
+    if content.kind not in JSON:
+        return None
+    request = _json(body, content.kind, PredictRequest, ())
+    if not request.inputs or request.images is not None or isinstance(request.inputs[0], str):
+        return None
+    return _nested(request.inputs, served.model.input_shape), options.of_body(request)
 
 
 def read_task(body: bytes, content: Content, served: Served, most: int) -> tuple[Array, Array]:
@@ -118,16 +137,14 @@ def _samples(request: PredictRequest | LearnRequest, target: Target, most: int) 
         return decode_files(read_base64(request.images), target, most)
     inputs = request.inputs or []
     takes_texts = target.encoder is not None and isinstance(target.encoder.takes, TextInput)
-    return (
-        read_texts(inputs)
-        if takes_texts and isinstance(next(iter(inputs), None), str)
-        else _nested(inputs, target.shape)
-    )
+    if takes_texts and inputs and isinstance(inputs[0], str):
+        return read_texts(inputs)
+    return _nested(inputs, target.shape)
 
 
 def read_texts(texts: Sequence[Any]) -> Array:
     """Texts as an array. They may be long, but not so long that numpy would need much more space than they do."""
-    if any(not isinstance(text, str) or len(text) > MAX_TEXT for text in texts):
+    if not texts or any(not isinstance(text, str) or len(text) > MAX_TEXT for text in texts):
         raise RequestError(f"inputs: give texts of at most {MAX_TEXT:,} characters, or features")
     if 4 * len(texts) * max(map(len, texts)) > MAX_LABELS_BYTES:
         raise RequestError("inputs: the texts are too long in total; send fewer at a time", 413)
@@ -155,27 +172,31 @@ def _nested(inputs: Sequence[Any], shape: tuple[int, ...]) -> Array:
     """Lists of numbers as an array. Checked first, because numpy would convert texts to numbers."""
     if not inputs:
         raise RequestError("inputs is empty; give at least one")
-    numbers = chain.from_iterable(_flat(sample, shape, f"inputs[{row}]") for row, sample in enumerate(inputs))
-    try:
-        flat = np.fromiter(numbers, dtype=np.float64, count=len(inputs) * math.prod(shape))
-    except OverflowError as error:
-        raise RequestError("inputs: a number is too large") from error
+    packing = Struct(f"={math.prod(shape)}d")  # takes numbers only, while numpy would convert texts
+    flat = bytearray(len(inputs) * packing.size)
+    for row, sample in enumerate(inputs):
+        values = _flat(sample, shape, f"inputs[{row}]")
+        try:
+            packing.pack_into(flat, row * packing.size, *values)
+        except StructError as error:
+            numbers = set(map(type, values)) <= {int, float, bool}
+            what = "a number that is too large" if numbers else "something that is not a number"
+            raise RequestError(f"inputs[{row}] holds {what}") from error
     with np.errstate(over="ignore"):
-        x = flat.reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
+        x = np.frombuffer(flat).reshape(len(inputs), *shape).astype(np.float32)  # what a network computes with
     for row in find_nonfinite(x):
         raise RequestError(f"inputs[{row}] holds NaN, infinite or too large numbers")
     return x
 
 
 def _flat(sample: Any, shape: tuple[int, ...], where: str) -> list[Any]:
+    """The values of a sample; not yet whether they are numbers."""
     nested = isinstance(sample, list) and bool(sample) and isinstance(sample[0], list)
     level = [sample]
     for length in shape if nested else (math.prod(shape),):
         if any(not isinstance(part, list) or len(part) != length for part in level):
             raise RequestError(f"{where} is not of the shape {_text(shape)} that the model takes, nor that in one list")
-        level = list(chain.from_iterable(level))
-    if not set(map(type, level)) <= {int, float, bool}:
-        raise RequestError(f"{where} holds something that is not a number")
+        level = level[0] if len(level) == 1 else list(chain.from_iterable(level))
     return level
 
 

@@ -5,18 +5,24 @@ its end: if the file is as it was when the job was begun, nothing of it has been
 is done (the file is the one that the worker process wrote), or that cannot be told any more and the job is lost.
 """
 
+import logging
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
+from spacenet.errors import FileError
 from spacenet.serve.history import History
 from spacenet.serve.messages import Job, State
 from spacenet.serve.queued import QueuedJob, claim_jobs, numbers_in
 from spacenet.serve.store import Store
+from spacenet.utils.lock import lock
 
 MAX_AGE = timedelta(days=7)
 """Samples of older jobs are removed and not learned."""
 MAX_ATTEMPTS = 3
 """A job during which the service was killed so many times may be the reason for it."""
 NO_SAMPLES = "the service ended, and nothing is left of the job"
+log = logging.getLogger("spacenet")
 
 
 def now() -> str:
@@ -28,8 +34,11 @@ def take_up_jobs(store: Store, history: History, prefix: str) -> list[QueuedJob]
     """The jobs to go on with, in their order; the history says what became of the others."""
     parent, found = store.path.parent, list[QueuedJob]()
     for queued in claim_jobs(parent, prefix):
+        if queued.description.attempts:
+            _remove_lock(store.path)
         known = history.jobs.get(queued.number)
-        if known is not None and known.is_over:
+        if known is not None and known.is_over:  # its service was killed before it could remove the folder
+            history.save(known)  # which also removes the lock that it has left beside the history
             queued.remove()
             continue
         state, reason = _judge(queued, store)
@@ -38,9 +47,16 @@ def take_up_jobs(store: Store, history: History, prefix: str) -> list[QueuedJob]
         if state == "queued":
             found.append(queued)
         else:
+            _warn(job)
             queued.remove()
     _report_missing(history, numbers_in(parent, prefix))
     return sorted(found, key=lambda each: each.number)
+
+
+def _remove_lock(path: Path) -> None:
+    """Remove the file of a lock that a killed process has left: whoever takes the lock does that in the end."""
+    with suppress(FileError), lock(path, wait=False):
+        pass
 
 
 def _judge(queued: QueuedJob, store: Store) -> tuple[State, str | None]:
@@ -70,4 +86,11 @@ def _age(job: Job) -> timedelta:
 
 def _report_missing(history: History, present: set[int]) -> None:
     for job in [each for each in history.jobs.values() if not each.is_over and each.number not in present]:
-        history.save(job.model_copy(update={"state": "lost", "error": NO_SAMPLES}))
+        lost = job.model_copy(update={"state": "lost", "error": NO_SAMPLES})
+        _warn(lost)
+        history.save(lost)
+
+
+def _warn(job: Job) -> None:
+    if job.state == "lost":
+        log.warning("spacenet: warning: job %d (%s) is lost: %s", job.number, job.kind, job.error)

@@ -25,12 +25,14 @@ async def refuse(send: Send, status: int, reason: str, headers: Mapping[str, str
 
 
 def adding_headers(send: Send, headers: Mapping[str, str]) -> Send:
-    """Send a response with more headers."""
+    """Send a response with more headers, those that it has already excepted."""
     more = _encode(headers)
 
     async def send_with_more(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *more]}
+            known = list(message.get("headers", ()))
+            names = {name.lower() for name, _ in known}
+            message = {**message, "headers": known + [each for each in more if each[0] not in names]}
         await send(message)
 
     return send_with_more

@@ -8,9 +8,12 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from fastapi import FastAPI, Request, Response
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.routing import request_response
 
 from spacenet.serve import messages
+from spacenet.serve.batching import Batcher
 from spacenet.serve.bodies import Bodies
 from spacenet.serve.limits import Limits
 from spacenet.serve.metrics import Metrics
@@ -23,6 +26,7 @@ from spacenet.serve.request_log import note
 MODEL_PATH = "/models/{name}"
 NAME_PARAMETER = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
 FILE = {"type": "string", "format": "binary"}
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 Result = TypeVar("Result")
 
 
@@ -31,6 +35,7 @@ class Context:
 
     def __init__(self, models: Models, pool: Executor, max_bytes: int, limits: Limits | None = None) -> None:
         self.models, self.pool, self.bodies = models, pool, Bodies(max_bytes, limits)
+        self.batcher = Batcher(pool)
         self.metrics = Metrics(models)
         self.metrics.read("spacenet_body_bytes", "Bytes of large bodies in memory.", lambda: self.bodies.used)
 
@@ -47,6 +52,14 @@ class Context:
         return found
 
 
+class DirectRoute(APIRoute):
+    """Gives its function the request and nothing else: FastAPI's dependencies take as long as a prediction."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+        self.app = request_response(endpoint)
+
+
 def add_route(
     app: FastAPI, route: str, function: Any, form: type[BaseModel], summary: str, extra: Mapping[str, Any] | None = None
 ) -> None:
@@ -57,13 +70,14 @@ def add_route(
     if verb != "GET":
         responses["4XX"] = {"model": messages.Problem, "description": "The reason why the request was rejected."}
     about: dict[str, Any] = {"summary": summary, "description": form.__doc__ or "", "responses": responses}
-    app.add_api_route(
+    app.router.add_api_route(
         path,
         function,
         methods=[verb],
         response_model=None,
         status_code=status,
         openapi_extra=dict(extra or {}),
+        route_class_override=DirectRoute,
         **about,
     )
 
@@ -80,13 +94,26 @@ def add_model_route(
 
 def describe_body(form: type[BaseModel], binary: Mapping[str, str], parameters: Sequence[Any] = ()) -> dict[str, Any]:
     """A request's body and parameters for the service's description; `binary` has a text for each content type."""
-    content: dict[str, Any] = {kind: {"schema": form.model_json_schema()} for kind in JSON}
+    schema = form.model_json_schema()
+    schema = _put_in_place(schema, schema.pop("$defs", {}))
+    content: dict[str, Any] = {kind: {"schema": schema} for kind in JSON}
     for kind, words in binary.items():
         if kind in FORM:
             content[kind] = {"schema": {"type": "object", "additionalProperties": FILE, "description": words}}
         else:
             content[kind] = {"schema": {**FILE, "description": words}}
     return {"requestBody": {"required": True, "content": content}, "parameters": list(parameters)}
+
+
+def _put_in_place(schema: Any, definitions: Mapping[str, Any]) -> Any:
+    """The schema with each reference replaced by what it leads to, which is not in the service's description."""
+    if isinstance(schema, list):
+        return [_put_in_place(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _put_in_place(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {name: _put_in_place(each, definitions) for name, each in schema.items()}
 
 
 def content_of(request: Request) -> Content:
@@ -98,5 +125,4 @@ def content_of(request: Request) -> Content:
 def respond(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """JSON in plain ASCII: labels may hold what is not text to UTF-8."""
     plain = content.model_dump() if isinstance(content, BaseModel) else content
-    body = json.dumps(plain, separators=(",", ":"))
-    return Response(body, status, media_type="application/json", headers=headers)
+    return Response(ENCODER.encode(plain), status, media_type="application/json", headers=headers)

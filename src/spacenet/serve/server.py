@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 from spacenet.errors import SettingsError
 from spacenet.serve.connections import MAX_HEADERS, Connection, Guard
 from spacenet.serve.logs import bound_logs
-from spacenet.serve.tls import SecureConnection
+from spacenet.serve.tls import SecureConnection, limit_buffers
 
 MAX_CONNECTIONS = 1000
 SPARE_FILES = 128
@@ -39,11 +39,13 @@ class Server(uvicorn.Server):
         self, app: ASGIApp, certificate: ssl.SSLContext | None = None, max_connections: int | None = None
     ) -> None:
         self.guard = Guard(connection_limit(max_connections))
-        plain = partial(Connection, self.guard)
-        connection = partial(SecureConnection, self.guard, certificate) if certificate else plain
+        connection: Any = partial(Connection, self.guard)
+        if certificate is not None:
+            limit_buffers()
+            connection = partial(SecureConnection, self.guard, certificate)
         config = uvicorn.Config(
             app,
-            http=cast(Any, connection),
+            http=connection,
             ws="none",
             lifespan="off",
             proxy_headers=False,

@@ -6,6 +6,7 @@ that never finish it would not be counted.
 
 import asyncio
 import ssl
+from asyncio import sslproto
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from spacenet.errors import SettingsError
 from spacenet.serve.bodies import WAIT_SECONDS
 from spacenet.serve.connections import LINGER_SECONDS, Connection, Guard
 from spacenet.serve.secrets import read_secret
+
+READ_BYTES = 64 * 1024
+"""What asyncio reads at a time from a connection over TLS; it keeps a buffer of that size, and OpenSSL another."""
 
 
 def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
@@ -34,6 +38,12 @@ def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
         problem = error.reason or str(error)
         raise SettingsError(f"{certificate} and {key} cannot be used ({problem})", setting="certificate") from error
     return context
+
+
+def limit_buffers() -> None:
+    """Let connections over TLS read `READ_BYTES` at a time. Asyncio's 256 KiB are a megabyte for each slow client."""
+    if hasattr(sslproto.SSLProtocol, "max_size"):
+        sslproto.SSLProtocol.max_size = READ_BYTES
 
 
 def _read(path: Path) -> bytes:

@@ -8,13 +8,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from fastapi import FastAPI, Request, Response
-from pydantic import BaseModel, Field
 
-from spacenet import __version__
 from spacenet.data import arrays
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.inputs import TextInput
@@ -27,8 +25,8 @@ from spacenet.serve.images import MAX_IMAGES, decode_files
 from spacenet.serve.messages import RequestError
 from spacenet.serve.models import Hosted
 from spacenet.serve.options import AnswerOptions
-from spacenet.serve.predicting import MAX_PREDICTIONS, complete_options, measure_all
-from spacenet.serve.reading import parse_json, read_texts
+from spacenet.serve.predicting import MAX_PREDICTIONS, MAX_SMALL, complete_options, measure_all, measure_together
+from spacenet.serve.reading import MAX_SMALL_BODY, parse_json, read_texts
 from spacenet.serve.routes import NAME_PARAMETER, Context, add_route, describe_body, respond
 from spacenet.serve.store import Served
 from spacenet.serve.tensors import (
@@ -41,9 +39,16 @@ from spacenet.serve.tensors import (
     wants_binary,
     write_tensor,
 )
+from spacenet.serve.v2_messages import (
+    InferenceResponse,
+    Live,
+    ModelMetadata,
+    ModelReady,
+    Ready,
+    ServerMetadata,
+    Tensor,
+)
 
-EXTENSIONS = ["binary_tensor_data"]
-PLATFORM = "spacenet_safetensors"
 INPUT, LABEL, PROBABILITIES, UNKNOWN, TYPICALITY = "input", "label", "probabilities", "unknown", "typicality"
 MAX_BINARY = 4_000_000
 """Values of a response as bytes; as JSON they take more memory."""
@@ -51,71 +56,13 @@ LENGTH = "inference-header-content-length"
 VERSION_PARAMETER = {"name": "version", "in": "path", "required": True, "schema": {"type": "string"}}
 
 
-class ServerMetadata(BaseModel):
-    """What the server is."""
-
-    name: str = "spacenet"
-    version: str = __version__
-    extensions: list[str] = EXTENSIONS
-
-
-class Live(BaseModel):
-    """Whether the server answers."""
-
-    live: bool = True
-
-
-class Ready(BaseModel):
-    """Whether all models can be used: the status is 503 if not."""
-
-    ready: bool
-
-
-class ModelReady(BaseModel):
-    """Whether a model can be used: the status is 503 if not."""
-
-    name: str
-    ready: bool
-
-
-class Tensor(BaseModel):
-    """A tensor that a model takes or gives."""
-
-    name: str
-    datatype: str
-    shape: Annotated[list[int], Field(description="-1 is any length.")]
-
-
-class ModelMetadata(BaseModel):
-    """What a model takes and gives."""
-
-    name: str
-    versions: Annotated[list[str], Field(description="The number of tasks that it has learned.")]
-    platform: str = PLATFORM
-    inputs: list[Tensor]
-    outputs: list[Tensor]
-
-
-class OutputTensor(Tensor):
-    """A tensor of a response."""
-
-    data: list[Any] | None = None
-    parameters: dict[str, Any] | None = None
-
-
-class InferenceResponse(BaseModel):
-    """What a model gives."""
-
-    model_name: str
-    model_version: str
-    id: str | None = None
-    outputs: list[OutputTensor]
-
-
 @dataclass(frozen=True)
 class Inference:
-    """A request that was read: samples, what is wanted of them, and how it is sent."""
+    """A request that was read: samples, what is wanted of them, and how it is sent. All of an answer is one model's."""
 
+    hosted: Hosted
+    served: Served
+    id: str | None
     x: Array
     wanted: Sequence[OutputName]
     binary: Sequence[bool]
@@ -130,13 +77,13 @@ class OpenInference:
     def __init__(self, context: Context) -> None:
         self.context = context
 
-    async def server(self) -> Response:
+    async def server(self, request: Request) -> Response:
         return respond(ServerMetadata())
 
-    async def live(self) -> Response:
+    async def live(self, request: Request) -> Response:
         return respond(Live())
 
-    async def ready(self) -> Response:
+    async def ready(self, request: Request) -> Response:
         ready = all(is_ready(each.store.current) for each in self.context.models)
         return respond(Ready(ready=ready), 200 if ready else 503)
 
@@ -155,25 +102,26 @@ class OpenInference:
         if request.headers.get("content-encoding", "identity") != "identity":
             raise RequestError("compressed bodies are not taken; send it without Content-Encoding", 415)
         async with self.context.bodies.receive(request) as body:
-            return await self.context.in_thread(self._infer, request, body)
+            if (small := self._read_small(request, body)) is None:
+                return await self.context.in_thread(self._infer, request, body)
+            found = await measure_together(self.context, small.hosted, small.served, small.x, small.options)
+            return _answer(small, [_values(found, small)])
 
     def _infer(self, request: Request, body: bytes) -> Response:
-        hosted, served = self._model(request)  # taken once: all of an answer comes from one model
-        asked, binary = _split(body, request.headers.get(LENGTH))
-        inference = _read(asked, binary, hosted, served)
-        parts = [
-            _values(found, inference, served)
-            for found in measure_all(self.context, hosted, served, inference.x, inference.options)
-        ]
-        answer: dict[str, Any] = {"model_name": hosted.name, "model_version": version_of(served)}
-        if asked.id is not None:
-            answer["id"] = asked.id
-        types = {each.name: each.datatype for each in _outputs(served)}
-        tensors = [
-            write_tensor(each.name, types[each.name], np.concatenate(values), as_bytes)
-            for each, as_bytes, values in zip(inference.wanted, inference.binary, zip(*parts, strict=True), strict=True)
-        ]
-        return _respond({**answer, "outputs": [made for made, _ in tensors]}, [content for _, content in tensors])
+        hosted, served = self._model(request)
+        it = _read(*_split(body, request), hosted, served)
+        return _answer(it, [_values(each, it) for each in measure_all(self.context, hosted, served, it.x, it.options)])
+
+    def _read_small(self, request: Request, body: bytes) -> Inference | None:
+        """A request with a few numbers; None if reading or answering it may take a while."""
+        hosted, served = self._model(request)
+        if len(body) > MAX_SMALL_BODY or served.encoder is not None or not served.classes:
+            return None
+        asked, content = _split(body, request)
+        if any(each.datatype == BYTES for each in asked.inputs):
+            return None
+        found = _read(asked, content, hosted, served)
+        return found if len(found.x) * len(served.classes) <= MAX_SMALL else None
 
     def _model(self, request: Request) -> tuple[Hosted, Served]:
         """The model that a request is about. Raises `RequestError` for another version than it has."""
@@ -236,8 +184,9 @@ def _label_type(classes: Sequence[Label]) -> str:
     return "FP64" if all(type(label) is float for label in classes) else BYTES
 
 
-def _split(body: bytes, length: str | None) -> tuple[InferenceRequest, bytes]:
+def _split(body: bytes, request: Request) -> tuple[InferenceRequest, bytes]:
     """The JSON of a request, and the bytes after it."""
+    length = request.headers.get(LENGTH)
     if length is None:
         return parse_json(body, InferenceRequest), b""
     if not (length.isascii() and length.isdigit() and len(length) < 18 and int(length) <= len(body)):
@@ -250,22 +199,29 @@ def _read(asked: InferenceRequest, content: bytes, hosted: Hosted, served: Serve
         given = ", ".join(repr(each.name[:40]) for each in asked.inputs[:5]) or "none"
         raise RequestError(f"the model {hosted.name} takes one input, {INPUT!r}; the request has {given}", 400)
     (binary,) = split_binary(asked.inputs, content)
-    parameters = asked.parameters or {}
+    parameters, wanted = asked.parameters or {}, _wanted(asked, served)
     options = complete_options(hosted, served, AnswerOptions().with_rates(parameters.get(UNKNOWN), None))
-    known = {each.name for each in _outputs(served)}
-    wanted = asked.outputs or [OutputName(name=each.name) for each in _outputs(served)]
-    for each in wanted:
-        if each.name not in known:
-            raise RequestError(f"unknown output {each.name[:100]!r}; choose from {', '.join(sorted(known))}", 400)
-        if "classification" in (each.parameters or {}):
-            raise RequestError("the classification extension is not there; ask for the output 'label'", 400)
     names_unknown = options.unknown is not None
     if not names_unknown and {UNKNOWN, TYPICALITY} & {each.name for each in wanted}:
         options = replace(options, unknown=DEFAULT_RATE)
     x = _samples(read_tensor(asked.inputs[0], binary), served)
     as_bytes = [wants_binary(each, parameters) for each in wanted]
     _check_size(len(x), wanted, as_bytes, served)
-    return Inference(x, wanted, as_bytes, options, names_unknown)
+    return Inference(hosted, served, asked.id, x, wanted, as_bytes, options, names_unknown)
+
+
+def _wanted(asked: InferenceRequest, served: Served) -> list[OutputName]:
+    """The outputs that a request asks for, by default all. Each may come once: more would make large answers."""
+    known = [each.name for each in _outputs(served)]
+    wanted = asked.outputs or [OutputName(name=name) for name in known]
+    for place, each in enumerate(wanted[: len(known) + 1]):
+        if each.name not in known:
+            raise RequestError(f"unknown output {each.name[:100]!r}; choose from {', '.join(known)}", 400)
+        if each.name in [other.name for other in wanted[:place]]:
+            raise RequestError(f"the output {each.name!r} is asked for twice", 400)
+        if "classification" in (each.parameters or {}):
+            raise RequestError("the classification extension is not there; ask for the output 'label'", 400)
+    return wanted
 
 
 def _samples(values: Values, served: Served) -> Array:
@@ -289,11 +245,11 @@ def _check_size(count: int, wanted: Sequence[OutputName], binary: Sequence[bool]
             raise RequestError(f"{each.name} would have {values:,} values, more than {most:,}; send fewer samples", 413)
 
 
-def _values(found: Measured, inference: Inference, served: Served) -> list[Array]:
+def _values(found: Measured, it: Inference) -> list[Array]:
     """The values of each output that is wanted, for some of the samples."""
-    unknown = found.is_unknown(inference.options.unknown)
+    unknown = found.is_unknown(it.options.unknown)
     made: list[Array] = []
-    for each in inference.wanted:
+    for each in it.wanted:
         if each.name == PROBABILITIES:
             made.append(found.probabilities.astype(np.float32))
         elif each.name == UNKNOWN:
@@ -301,7 +257,7 @@ def _values(found: Measured, inference: Inference, served: Served) -> list[Array
         elif each.name == TYPICALITY:
             made.append(np.zeros(len(found)) if found.typicality is None else found.typicality)
         else:
-            made.append(_labels(found, unknown if inference.names_unknown else None, served.classes))
+            made.append(_labels(found, unknown if it.names_unknown else None, it.served.classes))
     return made
 
 
@@ -318,9 +274,19 @@ def _labels(found: Measured, unknown: Array | None, classes: Sequence[Label]) ->
     return labels
 
 
-def _respond(answer: dict[str, Any], contents: Sequence[bytes]) -> Response:
-    if not any("parameters" in each for each in answer["outputs"]):
+def _answer(it: Inference, parts: Sequence[Sequence[Array]]) -> Response:
+    """The response with the values of each output, for one part of the samples after the other."""
+    types = {each.name: each.datatype for each in _outputs(it.served)}
+    tensors = [
+        write_tensor(each.name, types[each.name], np.concatenate(values), as_bytes)
+        for each, as_bytes, values in zip(it.wanted, it.binary, zip(*parts, strict=True), strict=True)
+    ]
+    answer: dict[str, Any] = {"model_name": it.hosted.name, "model_version": version_of(it.served)}
+    answer |= {} if it.id is None else {"id": it.id}
+    answer["outputs"] = [made for made, _ in tensors]
+    if not any(it.binary):
         return respond(answer)
     text = json.dumps(answer, separators=(",", ":")).encode()
     headers = {LENGTH: str(len(text))}
-    return Response(b"".join([text, *contents]), media_type="application/octet-stream", headers=headers)
+    content = b"".join([text, *(each for _, each in tensors)])
+    return Response(content, media_type="application/octet-stream", headers=headers)

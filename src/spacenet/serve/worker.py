@@ -8,13 +8,14 @@ import json
 import os
 import sys
 import threading
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from spacenet.errors import SpacenetError
+from spacenet.errors import DataError, SpacenetError
 from spacenet.model.file import load_model, save_model
 from spacenet.serve.blank import Blank
 from spacenet.training.loop import Epoch
@@ -29,8 +30,11 @@ def learn(model_file: Path, data: Path, new: Path, blank: Path | None = None) ->
 
     model = load_model(model_file) if blank is None else Blank.load(blank).new_model()
     threads = model.config.training.threads
-    with report_os_errors(data, "read"), np.load(data, allow_pickle=False) as arrays:
-        x, y = arrays["x"], arrays["y"]
+    try:
+        with report_os_errors(data, "read"), data.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            x, y = arrays["x"], arrays["y"]
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{data.name} does not hold samples and labels ({error})") from error
     one = model.config.replace(threads=1)  # the other threads are for predictions
     model.learn(x, y, config=one, on_epoch=report)
     model.config = model.config.replace(threads=threads)
