@@ -97,7 +97,7 @@ class Measured:
     def _best(self, top: int) -> Array:
         """The numbers of the most probable classes of each sample."""
         if top == 1:
-            return self.probabilities.argmax(1)[:, None]
+            return np.asarray(self.probabilities.argmax(1)[:, None])
         return np.argsort(-self.probabilities, axis=1, kind="stable")[:, :top]
 
 
