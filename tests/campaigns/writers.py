@@ -63,7 +63,7 @@ def by_service(path: Path, label: str, pause: float) -> Outcome:
         begun = it.post("/learn", content=npz(x=x, y=y), headers=NPZ)
         if begun.status_code != 202:
             return False, begun.text
-        job = ended(it)
+        job = ended(it, begun.json()["number"])
     return job["state"] == "done", str(job["error"])
 
 

@@ -52,6 +52,15 @@ def test_two_services_share_it(model_file: Path) -> None:
     assert one.jobs[2].state == "done"
 
 
+def test_what_another_service_has_done_is_seen(model_file: Path) -> None:
+    other = History(model_file)
+    job = other.add(Job(state="queued"))
+    one = History(model_file)
+    assert one.look()[1].state == "queued"
+    other.save(job.model_copy(update={"state": "done"}))
+    assert one.look()[1].state == "done"
+
+
 def test_labels_that_are_forgotten_are_dropped(model_file: Path) -> None:
     history = History(model_file)
     history.add(Job(state="done", classes=["cat", "dog"]))

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from spacenet.errors import SpacenetError
 from spacenet.model.labels import Label, same
 from spacenet.serve.messages import Job
+from spacenet.serve.store import Signature, signature_of
 from spacenet.utils.files import atomic_write
 from spacenet.utils.lock import lock
 
@@ -38,7 +39,18 @@ class History:
         self._path = model_file and model_file.with_name(model_file.name + SUFFIX)
         self._lock = threading.RLock()
         self._own: dict[int, Job] = {}  # those that this process has changed
+        self._seen: Signature | None = None  # of the file that was read last
         self.jobs = self._read()
+
+    def look(self) -> dict[int, Job]:
+        """The jobs; those of other services that were not over are read again if the file has changed."""
+        others = any(not job.is_over and number not in self._own for number, job in self.jobs.copy().items())
+        if others and self._seen != self._signature() and self._lock.acquire(blocking=False):
+            try:
+                self._merge(self._read())
+            finally:
+                self._lock.release()
+        return self.jobs
 
     def add(self, job: Job) -> Job:
         """Give a new job its number, and note it. Raises `FileError` if it cannot be written."""
@@ -100,7 +112,8 @@ class History:
 
     def _read(self) -> dict[int, Job]:
         """The jobs in the file; a file that cannot be used is as good as none."""
-        if self._path is None or not self._path.exists():
+        self._seen = self._signature()
+        if self._path is None or self._seen is None:
             return {}
         try:
             with self._path.open("rb") as file:
@@ -112,6 +125,9 @@ class History:
             reason = "it does not hold jobs" if isinstance(error, ValidationError) else error
             log.warning("spacenet: warning: %s is ignored: %s", self._path, reason)
             return {}
+
+    def _signature(self) -> Signature | None:
+        return None if self._path is None else signature_of(self._path)
 
     def _write(self, path: Path) -> None:
         jobs = [self.jobs[number].model_dump() for number in sorted(self.jobs)]

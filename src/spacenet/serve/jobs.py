@@ -78,11 +78,11 @@ class Jobs:
 
     def list(self) -> Sequence[Job]:
         """Those that wait or run, and the last ones that are over; the newest first."""
-        return sorted(self._history.jobs.copy().values(), key=lambda job: -job.number)
+        return sorted(self._history.look().copy().values(), key=lambda job: -job.number)
 
     def get(self, number: int) -> Job:
         """The job with this number. Raises `RequestError` if there is none, or not any more."""
-        if job := self._history.jobs.get(number):
+        if job := self._history.look().get(number):
             return job
         raise RequestError(f"there is no job {number}; GET /jobs lists the last ones", 404)
 

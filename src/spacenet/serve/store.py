@@ -183,11 +183,7 @@ class Store:
 
     def signature(self) -> Signature | None:
         """Changes whenever the model's file is written; None if there is no file."""
-        try:
-            facts = self.path.stat()
-        except FileNotFoundError:
-            return None
-        return facts.st_ino, facts.st_mtime_ns, facts.st_size
+        return signature_of(self.path)
 
     def refresh(self, wait: bool = False) -> None:
         """Serve the file anew if another process has changed it. A file that cannot be used is reported once, and the
@@ -222,3 +218,12 @@ class Store:
 
     def _serve(self, served: Served) -> None:
         self._current, self._seen = served, self.signature()
+
+
+def signature_of(path: Path) -> Signature | None:
+    """Changes whenever a file is replaced or written; None if there is no file."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None
+    return facts.st_ino, facts.st_mtime_ns, facts.st_size
