@@ -4,8 +4,10 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
@@ -13,6 +15,9 @@ from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
 from spacenet.serve import batching
 from spacenet.serve.batching import Batcher
+from spacenet.serve.store import Served
+from tests.model.support import blobs
+from tests.serve.support import HOST, service
 
 
 class Double:
@@ -168,3 +173,33 @@ def test_requests_that_were_given_up_are_not_computed() -> None:
         assert work.sizes == [1, 1]
 
     play(act)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_service_answers_each_request_as_if_it_were_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick: bool
+) -> None:
+    monkeypatch.setattr("spacenet.serve.store.QUICK_SECONDS", 60.0 if quick else 0.0)
+    sizes: list[int] = []
+    x = blobs([0, 1, 2, 3])[0][::4]
+    bad = np.full((1, x.shape[1]), 1e30)
+    with service(tmp_path) as it:
+        measure = Served.measure
+        alone = [it.post("/predict?top=4", json={"inputs": [row]}).json()["predictions"][0] for row in x.tolist()]
+        monkeypatch.setattr(Served, "measure", lambda *args: (sizes.append(len(args[1])), measure(*args))[1])
+
+        async def ask_all() -> list[httpx.Response]:
+            transport = httpx.ASGITransport(it.app)
+            async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+                bodies = [{"inputs": [row]} for row in [*x.tolist(), *bad.tolist()]]
+                return await asyncio.gather(*(client.post("/predict?top=4", json=body) for body in bodies))
+
+        *good, refused = asyncio.run(ask_all())
+    assert (refused.status_code, "row 0 has a value of magnitude 1.0e+30" in refused.text) == (422, True)
+    assert len(x) > 10
+    assert max(sizes) > 1, "nothing was computed together"
+    for answer, expected in zip(good, alone, strict=True):
+        (found,) = answer.json()["predictions"]
+        assert [each["label"] for each in found["top"]] == [each["label"] for each in expected["top"]]
+        shares = [[each["probability"] for each in one["top"]] for one in (found, expected)]
+        np.testing.assert_allclose(*shares, rtol=0, atol=1e-6)

@@ -76,9 +76,9 @@ class Measured:
         self, classes: Sequence[Label], inputs: Sequence[str], rows: Sequence[int | None], top: int, rate: float | None
     ) -> list[Prediction]:
         """The most probable classes of each sample, none of unknown ones."""
-        best = np.argsort(-self.probabilities, axis=1, kind="stable")[:, :top]
+        best = self._best(top)
         shares = self.probabilities[np.arange(len(self))[:, None], best].tolist()
-        unknown = self.is_unknown(rate).tolist()
+        unknown = [False] * len(self) if rate is None else self.is_unknown(rate).tolist()
         typicality = [None] * len(self) if rate is None or self.typicality is None else self.typicality.tolist()
         sets = [None] * len(self) if self.sets is None else [np.flatnonzero(own).tolist() for own in self.sets]
         return [
@@ -93,6 +93,12 @@ class Measured:
                 inputs, rows, unknown, best.tolist(), shares, typicality, sets, strict=True
             )
         ]
+
+    def _best(self, top: int) -> Array:
+        """The numbers of the most probable classes of each sample."""
+        if top == 1:
+            return np.asarray(self.probabilities.argmax(1)[:, None])
+        return np.argsort(-self.probabilities, axis=1, kind="stable")[:, :top]
 
 
 def measure(model: Model, x: Array, typicality: bool = False, coverage: float | None = None) -> Measured:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,11 +49,13 @@ class Metrics:
         self.unknown = Counter("spacenet_unknown_predictions", about, of, registry=own)
         self._labels: dict[str, dict[str, Any]] = {each.name: {} for each in models}
         """For each model the labels that are counted."""
+        self._of_endpoint = cache(self.seconds.labels)  # finding one among all takes as long as counting
+        self._of_status = cache(self.requests.labels)
         own.register(_State(models))
 
     def note_request(self, method: str, endpoint: str, status: int, seconds: float) -> None:
-        self.requests.labels(method, endpoint, str(status)).inc()
-        self.seconds.labels(method, endpoint).observe(seconds)
+        self._of_status(method, endpoint, str(status)).inc()
+        self._of_endpoint(method, endpoint).observe(seconds)
 
     def note_predictions(self, model: str, classes: Sequence[Label], found: Measured, rate: float | None) -> None:
         unknown = found.is_unknown(rate)

@@ -38,11 +38,13 @@ class AnswerOptions:
 
     def of_body(self, request: PredictRequest) -> "AnswerOptions":
         """The same with what the body says, which goes before."""
-        top = self.top if request.top is None else _top(str(request.top))
-        return replace(self, top=top).with_rates(request.unknown, request.coverage)
+        options = self if request.top is None else replace(self, top=_top(str(request.top)))
+        return options.with_rates(request.unknown, request.coverage)
 
     def with_rates(self, unknown: object, coverage: object) -> "AnswerOptions":
         """The same with these rates, where they are given. Raises `RequestError` unless they lie between 0 and 1."""
+        if unknown is None and coverage is None:
+            return self
         try:
             return replace(
                 self,

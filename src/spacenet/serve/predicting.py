@@ -16,7 +16,7 @@ from spacenet.serve.models import Hosted
 from spacenet.serve.options import PARAMETERS, RESIZE, AnswerOptions
 from spacenet.serve.reading import FORM, IMAGES, NPY, Content, read_inputs, read_small_inputs
 from spacenet.serve.request_log import note
-from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, respond
+from spacenet.serve.routes import Context, add_model_route, content_of, describe_body, query_of, respond
 from spacenet.serve.store import NOTHING_LEARNED, Served
 
 OF_IMAGES = " For models with an encoder also images as bytes, (n, h, w), (n, 3, h, w) or (n, h, w, 3)."
@@ -33,7 +33,7 @@ class Predicting:
 
     async def predict(self, request: Request) -> Response:
         hosted, content = self.context.hosted(request), content_of(request)
-        options = AnswerOptions.of_query(request.query_params)
+        options = AnswerOptions.of_query(query_of(request))
         async with self.context.bodies.receive(request) as body:
             question = self._read_small(hosted, body, content, options)
             if question is None:
@@ -83,7 +83,9 @@ def complete_options(hosted: Hosted, served: Served, options: AnswerOptions) -> 
     if asked and not served.tells_unknown:
         reason = f"the model {hosted.name} ({served.model.config.method}) cannot tell unknown inputs"
         raise RequestError(f"{reason}; leave out unknown and coverage, or serve a model of spacenet-density")
-    return replace(options, unknown=hosted.rate) if options.unknown is None and served.tells_unknown else options
+    if hosted.rate is None or options.unknown is not None or not served.tells_unknown:
+        return options
+    return replace(options, unknown=hosted.rate)
 
 
 def measure_all(

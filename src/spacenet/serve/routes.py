@@ -116,10 +116,15 @@ def _put_in_place(schema: Any, definitions: Mapping[str, Any]) -> Any:
     return {name: _put_in_place(each, definitions) for name, each in schema.items()}
 
 
+def query_of(request: Request) -> Mapping[str, str]:
+    """The query of an address; most have none, and need not be searched for it."""
+    return request.query_params if request.scope["query_string"] else {}
+
+
 def content_of(request: Request) -> Content:
     """How a request's body is to be read."""
     kind, boundary = read_boundary(request.headers.get("content-type", ""))
-    return Content(kind, boundary, read_flag(request.query_params, "resize"))
+    return Content(kind, boundary, read_flag(query_of(request), "resize"))
 
 
 def respond(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
