@@ -35,7 +35,6 @@ from spacenet.experiments.metrics import (
 )
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
-from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from spacenet.nets import build_net, resolve_net
@@ -61,7 +60,7 @@ class RunData:
     """The content of metrics.json."""
     analysis: Analysis
     model: Model | None = None
-    """None for methods whose networks are not models of their own."""
+    """None if no task was learned, or if the file of a finished run cannot be used."""
     folder: Path | None = None
 
     @property
@@ -132,7 +131,8 @@ def load_run(folder: Path) -> RunData:
 
 
 def _load_model(path: Path) -> Model | None:
-    """The model of a run, if it has one; not every method leaves one, and the file may have been removed."""
+    """The model of a run, if it has one: runs of earlier versions left none with most methods, and the file may have
+    been removed."""
     if not path.is_file():
         return None
     try:
@@ -303,10 +303,7 @@ class Run:
             self.analysis.record_truncation(self.method, tests, classes, self.stream.input_shape)
         data = RunData(self.config, metrics, self.analysis, model, self.folder)
         if self.folder is not None:
-            if model is None:
-                kept = {**in_section("network", self.method.network_state()), **self.method.extra_state()}
-                save_tensors(self.folder / MODEL, kept, {"method": self.config.model.method})
-            else:
+            if model is not None:
                 save_model(self.folder / MODEL, model)
             self.analysis.save(self.folder)
             save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
@@ -315,9 +312,9 @@ class Run:
         return data
 
     def _model(self, metrics: dict[str, Any]) -> Model | None:
-        """A model to use, where the method's network is one."""
+        """A model to use, if a task was learned."""
         tasks: list[tuple[Any, ...]] = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
-        if not isinstance(self.method, SparseMethod) or not tasks:
+        if not tasks:
             return None
         training = dataclasses.replace(self.config.model.training, device="auto", devices=1)
         config = dataclasses.replace(

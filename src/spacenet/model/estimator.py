@@ -33,10 +33,11 @@ from spacenet.encoders.inputs import gather
 from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.encoders.weights import restore_module
 from spacenet.errors import SettingsError
+from spacenet.methods import get_method
 from spacenet.model.declared import declare_classes, expected_tasks
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.labels import Label
-from spacenet.model.model import Model, fixed_setting_error, model_method
+from spacenet.model.model import Model, fixed_setting_error
 from spacenet.model.parameters import setting_parameters
 from spacenet.model.unknown import check_rate, unknown_label
 from spacenet.nets import net_name
@@ -134,7 +135,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def new_model(self, x: Array, tasks: int | None = None) -> Model:
         """A model with these settings for inputs like x, which has learned nothing yet. `tasks` is how many to expect
         at least, where the settings do not say it."""
-        model_method(self.method)
+        get_method(self.method)
         names: dict[str, Any] = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
         if tasks is not None and self.expected_tasks is None:
             names["method"] = {"expected_tasks": tasks}

@@ -1,5 +1,7 @@
 """Samples of earlier tasks that a method keeps."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,22 @@ class Memory:
         """What storing the samples takes: raw inputs, or normalized ones if these are smaller, and class numbers."""
         each = self._samples.values()
         return sum(s.x.numel() * min(s.value_bytes, s.x.element_size()) + s.y.nbytes for s in each)
+
+    @classmethod
+    def of(cls, samples: Samples, classes: Sequence[range]) -> "Memory":
+        """A memory of these samples, given the classes of each task."""
+        memory = cls()
+        for task, own in enumerate(classes):
+            rows = ((samples.y >= own.start) & (samples.y < own.stop)).nonzero().flatten()
+            if len(rows):
+                memory.rows[task], memory._samples[task] = torch.arange(len(rows)), samples.take(rows)
+        return memory
+
+    def copy(self) -> "Memory":
+        """Another memory of the same samples."""
+        memory = Memory()
+        memory.rows, memory._samples = dict(self.rows), dict(self._samples)
+        return memory
 
     def keep(self, task: Task, rows: Tensor | None = None) -> None:
         """Keep the given rows of the task's training data in their order, by default all of them."""

@@ -1,7 +1,9 @@
 """One model per task within one network, which may grow, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
 from spacenet.space.operations import add_phantoms
+from spacenet.utils.tensors import take_tensors
 
 
 class TaskModels(Masked):
@@ -38,6 +41,9 @@ class TaskModels(Masked):
         """Probabilities; those of each task sum to 1, or to less where phantom classes take part."""
         with torch.no_grad():
             return torch.cat([self._probabilities(self.scores(x, task)) for task in range(len(self.classes))], 1)
+
+    def logits(self, scores: Tensor) -> Tensor:
+        return scores.double().clamp_min(torch.finfo(torch.float32).tiny).log()
 
     def _probabilities(self, scores: Tensor) -> Tensor:
         return add_phantoms(scores, self.phantom_classes).softmax(1)[:, : scores.shape[1]]
@@ -74,10 +80,19 @@ class PerTaskBatchNorm(Subnetworks):
     def task_params(self, task: int) -> dict[str, Tensor]:
         return super().task_params(task) | (self.norms[task] if task < self.tasks_learned else {})
 
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        names, values = self._norm_names(), self.blueprint.unit_values()
+        for task, name in product(range(len(self.classes)), names):
+            (layer, value), key = values[name], f"network/norms/{task}/{name}"
+            state = take_tensors(state, {key: (layer.size, *value.shape)}, "batch norm", least=value.least)
+        super().check_state(state, input_shape)
+
+    def _norm_names(self) -> list[str]:
+        return [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
+
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
-        self.norms.append({key: self.params[key].detach().clone() for key in names})
+        self.norms.append({key: self.params[key].detach().clone() for key in self._norm_names()})
 
 
 def scale_hidden(blueprint: Blueprint, fraction: float) -> Blueprint:
@@ -115,6 +130,19 @@ class GrowingMethod(TaskModels):
     def setup(self) -> None:
         super().setup()
         self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        sizes = self.saved_sizes(state)
+        for layer in self.blueprint.hidden:
+            widths = state[f"widths/{layer.name}"].tolist()
+            if widths != sorted(widths) or widths[0] < 1 or widths[-1] != sizes[layer.name]:
+                raise ValueError(f"{layer.name}: a task has fewer units than one before it")
+        super().check_state(state, input_shape)
+
+    def saved_sizes(self, state: Params) -> dict[str, int]:
+        names = {f"widths/{layer.name}": layer.name for layer in self.blueprint.hidden}
+        take_tensors(state, dict.fromkeys(names, (len(self.classes),)), "the units of tasks", dtype=torch.int32)
+        return super().saved_sizes(state) | {layer: int(state[name].max()) for name, layer in names.items()}
 
     def width(self, layer: str) -> int:
         return len(next(iter(self.incoming_weights(layer).values())))
