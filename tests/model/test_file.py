@@ -125,7 +125,7 @@ CRAFTED: dict[str, tuple[Change, str]] = {
     "seed of another kind": (say("config.seed", "1"), "seed"),
     "unknown setting": (say("config.method.magic", 1), "magic"),
     "unknown method": (say("config.method.name", "magic"), "magic"),
-    "method without a space": (say("config.method", {"name": "naive"}), "does not divide a network"),
+    "another kind of method": (say("config.method", {"name": "naive"}), "unknown content .links/"),
     "unknown net": (say("config.net.name", "magic"), "magic"),
     "absurd width": (say("config.net.hidden", [10**15, 30]), "hidden: .* is out of range"),
     "other width": (say("config.net.hidden", [10**6, 30]), "hidden1 is missing or of the wrong size"),

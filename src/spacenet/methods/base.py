@@ -346,6 +346,10 @@ class Method(Keeper, Abilities, ABC):
         """How many trained numbers the network has in the end."""
         return sum(tensor.numel() for tensor in self.network_state().values() if tensor.is_floating_point())
 
+    def bytes_to_predict(self) -> int:
+        """Size of the numbers that a prediction is computed from."""
+        return sum(tensor.nbytes for tensor in self.network_state().values())
+
     def bytes_kept(self) -> int:
         """Size of everything kept from one task to the next."""
         return sum(tensor.nbytes for tensor in self.network_state().values()) + self.extra_bytes()

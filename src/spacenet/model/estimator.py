@@ -229,7 +229,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return list(self._fitted().tasks)
 
     @property
-    def space_left_(self) -> int:
+    def space_left_(self) -> int | None:
         return self._fitted().space_left()
 
     def _fitted(self) -> Model:
@@ -399,7 +399,7 @@ DOC = """A classifier that learns new classes one task after another, in a netwo
     n_features_in_ : int
         Features of a sample; for images the length of their first axis.
     space_left_ : int
-        How many more tasks like the last one fit, at most 100.
+        How many more tasks like the last one fit, at most 100; None for methods that do not divide a network.
     tasks_ : list of tuples
         The labels of each task.
     model_ : Model

@@ -252,9 +252,7 @@ class Model:
             changed = replace(self, config=config, tasks=list(self.tasks))
         x, y, weight = apply_weights(x, y, sample_weight)
         if weight is not None and not self.method.uses_weights:
-            reason = (
-                f"{self.config.method} counts all samples the same; leave the weights out, or choose another method"
-            )
+            reason = f"{self.config.method} counts all samples the same; leave them out, or choose another method"
             raise SettingsError(reason, setting="sample_weight")
         preprocessing = resolve_preprocessing(changed.config.preprocessing, x)
         normalization = self.normalization or Normalization.fit(thin(x), preprocessing)

@@ -1,7 +1,7 @@
 """The units that each task selected. They are not stored: they follow from the seed, so the allocation is repeated."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -11,12 +11,16 @@ from spacenet.model.model import Model
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Units
 
+if TYPE_CHECKING:
+    from spacenet.methods.shared.sparse import SparseMethod
+
 Allocation = tuple[Units, dict[str, Connections]]
 
 
 def repeat_allocations(model: Model) -> Iterator[Allocation]:
     """For each task the units that it selected, and its connections before training."""
-    method, learned, first = model.build(), model.method.ledger, 0
+    method, learned, first = cast("SparseMethod", model.build()), model.method.ledger, 0
+    assert learned is not None
     for number, labels in enumerate(model.tasks):
         no_data: Any = None  # the allocation uses no samples
         task = Task(number, labels, range(first, first + len(labels)), no_data)
@@ -42,9 +46,9 @@ def count_never_selected(model: Model) -> dict[str, int] | None:
     They are fewer than the units without connections where rewiring moved all connections of a unit elsewhere. None
     if the allocation cannot be repeated, because settings were changed between tasks.
     """
-    if not all(model.tasks):  # the space of a task was given back
-        return None
     ledger = model.method.ledger
+    if ledger is None or not all(model.tasks):  # the space of a task was given back
+        return None
     names = [layer.name for layer in ledger.blueprint.hidden]
     selected = {name: torch.zeros(ledger.size(name), dtype=torch.bool) for name in names}
     try:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spacenet.model.labels import Label
 
 INPUTS = "Samples as they were when the model was learned: raw values, nested as its input shape or flat."
+SPACE = "More tasks like the last one that fit (100: at least that many); null where the method counts no space."
 LABELS = "One for each input: all integers, all texts, or all of one other plain type."
 
 
@@ -99,7 +100,7 @@ class Description(BaseModel):
     takes: Annotated[list[str], Field(description="The kinds of inputs that it answers.")]
     classes: list[Label]
     tasks: Annotated[list[list[Label]], Field(description="The labels of each task.")]
-    space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]
+    space_left: Annotated[int | None, Field(description=SPACE)]
 
 
 class Problem(BaseModel):

@@ -200,6 +200,9 @@ class UntrainedMethod(Method):
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
         return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
 
+    def bytes_to_predict(self) -> int:
+        return sum(value.nbytes for value in self.predictor.params.values())
+
     def predict(self, x: Tensor) -> Tensor:
         return self.predictor(x)
 

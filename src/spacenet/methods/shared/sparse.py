@@ -434,6 +434,9 @@ class SparseMethod(Method):
     def compact(self) -> None:
         removal.compact(self)
 
+    def bytes_to_predict(self) -> int:
+        return sum(value.nbytes for value in self.predictor.params.values())
+
     def packed_sizes(self) -> dict[str, int]:
         units = packed_units(self.ledger)
         return {layer.name: len(units[layer.name]) for layer in self.blueprint.hidden}
