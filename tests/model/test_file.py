@@ -13,7 +13,8 @@ from safetensors.numpy import save
 
 from spacenet.config.model import NetConfig
 from spacenet.errors import DataError, FileError, ModelFileError
-from spacenet.model.file import FORMAT, MAX_HEADER, Arrays, from_bytes, load_model, save_model, to_bytes
+from spacenet.model.file import FORMAT, MAX_HEADER, from_bytes, load_model, save_model, to_bytes
+from spacenet.model.file_parts import Arrays
 from spacenet.model.model import Model
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
