@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.settings import WIDE
+from spacenet.errors import RunError
 from spacenet.methods.base import PREDICT_BATCH, Choice, LayerUsage, MethodSettings, Params, Stream, Task, Uniform, kept
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import Representation
@@ -134,7 +135,10 @@ class ACIL(FrozenFeatures):
         """The classifier's weights, (buffer size, classes)."""
         gram = self.correlations[stream]
         ridge = self.settings.ridge * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-        return torch.cholesky_solve(self.sums[stream], torch.linalg.cholesky(gram + ridge))
+        factor, info = torch.linalg.cholesky_ex(gram + ridge)
+        if int(info):
+            raise RunError("the classifier cannot be computed: the values that were learned from are too large")
+        return torch.cholesky_solve(self.sums[stream], factor)
 
     @cached_property
     def weights(self) -> Params:

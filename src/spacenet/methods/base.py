@@ -303,11 +303,10 @@ class Method(Keeper, Abilities, ABC):
         """Raise `ValueError` if this cannot be what a method keeps that has learned the tasks in `classes`: names and
         types, shapes, possible values. What it is given comes from a file, and is not trusted.
 
-        A subclass checks what it keeps itself, see `take_tensors`, and leaves the rest to its base. Here the rest must
-        be declared with `kept`.
+        A subclass checks what it keeps itself, see `take_tensors`, and leaves the rest to its base. What is left here
+        must be declared with `kept` by a class that checks nothing: then all finite numbers are possible.
         """
-        names = tuple(f"{each.name}/" for each in self.declared().values() if not each.name.startswith(TASK))
-        unknown = sorted(name for name in state if not f"{name}/".startswith(names))
+        unknown = sorted(name for name in state if not f"{name}/".startswith(self.unchecked_names()))
         if unknown:
             raise ValueError(f"unknown content ({', '.join(unknown[:3])})")
         check_finite(state, dict.fromkeys(state, -math.inf), f"what {self.name} keeps")

@@ -49,7 +49,7 @@ class EWC(QuadraticPenalty):
         return {name: pad_rows(old, self.params[name]) for name, old in self.anchor.items()}
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        super().check_state(take_tensors(state, self.measured_shapes("anchor", state), WHAT), input_shape)
+        super().check_state(take_tensors(state, self.measured_shapes("anchor"), WHAT), input_shape)
 
     def end_task(self, task: Task) -> None:
         self.consolidate(self.fisher(task))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
@@ -12,7 +13,8 @@ from spacenet.methods.base import LayerUsage, Params, Samples, Task, Uniform, ke
 from spacenet.methods.shared.dense import DenseMethod, PhantomSettings, param_shapes
 from spacenet.methods.shared.task_models import scale_hidden
 from spacenet.space.blueprint import Blueprint
-from spacenet.utils.tensors import take_tensors
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import in_section, section, take_tensors
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,16 @@ class Independent(DenseMethod):
         with torch.no_grad():
             return torch.cat([self.blueprint.forward(network, x) for network in self.all_networks()], 1)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        networks = self.all_networks()
+        params = {name: t for n, own in enumerate(networks) for name, t in in_section(f"{n}", own).items()}
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            return torch.cat([self.blueprint.forward(section(params, f"{n}"), x) for n in range(len(networks))], 1)
+
+        return Pack(forward, params)
+
     def layer_usage(self) -> list[LayerUsage]:
         """All networks side by side."""
         layers = []
@@ -71,7 +83,7 @@ class Independent(DenseMethod):
         return layers
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        sizes, output = self.saved_sizes(state), self.blueprint.output.name
+        sizes, output = self.saved_sizes(), self.blueprint.output.name
         for task, classes in enumerate(self.classes):
             shapes = param_shapes(self.blueprint, sizes | {output: len(classes)})
             own = {f"network/tasks/{task}/{name}": shape for name, shape in shapes.items()}

@@ -42,6 +42,13 @@ class Keeper:
         found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
         return {name: value for name, value in found.items() if isinstance(value, _Kept)}
 
+    @classmethod
+    def unchecked_names(cls) -> tuple[str, ...]:
+        """The names that classes declare which have no `check_state` of their own, each with a slash."""
+        classes = [vars(base) for base in cls.__mro__ if "check_state" not in vars(base)]
+        names = [each.name for own in classes for each in own.values() if isinstance(each, _Kept)]
+        return tuple(f"{name}/" for name in names if not name.startswith("task/"))
+
     def initialize_kept(self, prefix: str = "") -> None:
         """Give what is kept under names with this prefix its initial value."""
         for attribute, each in self.declared().items():

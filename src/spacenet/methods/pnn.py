@@ -71,9 +71,13 @@ Networks. arXiv:1606.04671, 2016"
         """Which connections exist, (targets, sources): none leads back to an earlier column."""
         return self._columns(link.target)[:, None] >= self._columns(link.source)
 
-    def saved_sizes(self, state: Params) -> dict[str, int]:
-        columns = {layer.name: len(self.classes) * layer.size for layer in self.blueprint.hidden}
-        return super().saved_sizes(state) | columns
+    def saved_sizes(self) -> dict[str, int]:
+        sizes = super().saved_sizes()
+        for layer in self.blueprint.hidden:
+            columns = [layer.size * (task + 1) for task in range(len(self.classes))]
+            if self.widths[layer.name].tolist() != columns:
+                raise ValueError(f"the units of tasks: {layer.name} does not have a column for each task")
+        return sizes
 
     def saved_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
         counts = {link.name: (self._count_connected(link), *link.kernel) for link in self.blueprint.links}

@@ -12,6 +12,9 @@ from spacenet.methods.base import Params, Task, Uniform, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
 from spacenet.utils.tensors import take_tensors
 
+MOST_SAMPLES = 2**53
+"""Larger numbers are not exact in 64 bits."""
+
 
 @dataclass(frozen=True)
 class SLDASettings(UntrainedSettings):
@@ -52,7 +55,9 @@ class SLDA(UntrainedMethod):
         size = self.count_features(input_shape)
         shapes = {"network/means": (self.classes[-1].stop, size), "network/covariance": (size, size)}
         rest = take_tensors(state, shapes, "class statistics")
-        rest = take_tensors(rest, {"network/samples": ()}, "class statistics", dtype=torch.int64, least=1)
+        rest = take_tensors(
+            rest, {"network/samples": ()}, "class statistics", dtype=torch.int64, least=1, most=MOST_SAMPLES
+        )
         super().check_state(rest, input_shape)
 
     def compute_params(self) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.data.stream import Samples
+from spacenet.errors import SpacenetError
 from spacenet.methods.base import PROGRESS, Method
 from spacenet.methods.shared.memory import Memory
 from spacenet.model.file_parts import Arrays, expect
@@ -28,7 +29,8 @@ MAX_NEW = 2**24
 """Numbers that a method may create before it is given those of the file; beyond that, as many as the file holds."""
 INPUTS = 2
 """Inputs that a method must answer when it is loaded."""
-FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+FAILURES: tuple[type[Exception], ...] = (ArithmeticError, AssertionError, AttributeError, LookupError)
+FAILURES += (RuntimeError, SpacenetError, TypeError, ValueError)
 """What torch and methods raise where numbers do not go together."""
 
 

@@ -208,16 +208,15 @@ class DenseMethod(Method):
         return super().state() | in_section(PARAMS, self.params_to_save())
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        sizes = self.saved_sizes(state)
-        shapes = {f"{PARAMS}/{name}": shape for name, shape in self.saved_shapes(sizes).items()}
+        saved = self.saved_shapes(self.saved_sizes())
+        shapes = {f"{PARAMS}/{name}": shape for name, shape in saved.items()}
         rest = take_tensors(state, shapes, "the network")
         for key, (_, value) in self.blueprint.unit_values().items():
             check_finite(state, {f"{PARAMS}/{key}": value.least} if f"{PARAMS}/{key}" in shapes else {}, "the network")
         super().check_state(rest, input_shape)
 
-    def saved_sizes(self, state: Params) -> dict[str, int]:
-        """How many units each layer has after the tasks in `classes`; `state` is what may be asked where that differs
-        from method to method, and is not trusted."""
+    def saved_sizes(self) -> dict[str, int]:
+        """How many units each layer has after the tasks in `classes`."""
         sizes = {layer.name: layer.size for layer in self.blueprint.layers}
         return sizes | {self.blueprint.output.name: self.classes[-1].stop if self.classes else 0}
 

@@ -57,7 +57,8 @@ class Memory:
     def samples(self) -> Samples:
         """All kept samples; there must be at least one."""
         parts = list(self._samples.values())
-        return Samples(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]))
+        x, y = torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts])
+        return Samples(x, y, value_bytes=max(part.value_bytes for part in parts))
 
     def concat(self, new: Samples) -> Samples:
         """All kept samples, then the new ones."""

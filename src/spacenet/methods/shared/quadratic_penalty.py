@@ -45,13 +45,11 @@ class QuadraticPenalty(DenseMethod):
         self.anchor = self.next_anchor()
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        super().check_state(
-            take_tensors(state, self.measured_shapes("importance", state), WHAT, least=0.0), input_shape
-        )
+        super().check_state(take_tensors(state, self.measured_shapes("importance"), WHAT, least=0.0), input_shape)
 
-    def measured_shapes(self, prefix: str, state: Params) -> dict[str, tuple[int, ...]]:
+    def measured_shapes(self, prefix: str) -> dict[str, tuple[int, ...]]:
         """The shapes of what is kept under this prefix for each measured parameter."""
-        shapes = self.saved_shapes(self.saved_sizes(state))
+        shapes = self.saved_shapes(self.saved_sizes())
         return {f"{prefix}/{name}": shapes[name] for name in self.measured_params()}
 
     def next_anchor(self) -> dict[str, Tensor]:

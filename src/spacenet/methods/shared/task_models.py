@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import product
 
 import torch
@@ -14,7 +15,11 @@ from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
 from spacenet.space.operations import add_phantoms
-from spacenet.utils.tensors import take_tensors
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import in_section, section, take_tensors
+
+LEAST = torch.finfo(torch.float32).tiny
+"""The smallest probability that has a logarithm."""
 
 
 class TaskModels(Masked):
@@ -42,8 +47,21 @@ class TaskModels(Masked):
         with torch.no_grad():
             return torch.cat([self._probabilities(self.scores(x, task)) for task in range(len(self.classes))], 1)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        """The models of all tasks side by side; their scores are logits."""
+        tasks = range(len(self.classes))
+        models = [{name: t.detach() for name, t in self.task_params(task).items()} for task in tasks]
+        params = {name: t for task in tasks for name, t in in_section(f"{task}", models[task]).items()}
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found = [self.blueprint.forward(section(params, f"{task}"), x) for task in tasks]
+            return torch.cat([self._probabilities(scores) for scores in found], 1).clamp_min(LEAST).log()
+
+        return Pack(forward, params)
+
     def logits(self, scores: Tensor) -> Tensor:
-        return scores.double().clamp_min(torch.finfo(torch.float32).tiny).log()
+        return scores.double().clamp_min(LEAST).log()
 
     def _probabilities(self, scores: Tensor) -> Tensor:
         return add_phantoms(scores, self.phantom_classes).softmax(1)[:, : scores.shape[1]]
@@ -132,17 +150,16 @@ class GrowingMethod(TaskModels):
         self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        sizes = self.saved_sizes(state)
-        for layer in self.blueprint.hidden:
-            widths = state[f"widths/{layer.name}"].tolist()
-            if widths != sorted(widths) or widths[0] < 1 or widths[-1] != sizes[layer.name]:
-                raise ValueError(f"{layer.name}: a task has fewer units than one before it")
-        super().check_state(state, input_shape)
+        names = [f"widths/{layer.name}" for layer in self.blueprint.hidden]
+        shapes = dict.fromkeys(names, (len(self.classes),))
+        rest = take_tensors(state, shapes, "the units of tasks", dtype=torch.int32, least=1)
+        if any(bool((state[name].diff() < 0).any()) for name in names):
+            raise ValueError("the units of tasks: a task has fewer than one before it")
+        self.widths = section(state, "widths")
+        super().check_state(rest, input_shape)
 
-    def saved_sizes(self, state: Params) -> dict[str, int]:
-        names = {f"widths/{layer.name}": layer.name for layer in self.blueprint.hidden}
-        take_tensors(state, dict.fromkeys(names, (len(self.classes),)), "the units of tasks", dtype=torch.int32)
-        return super().saved_sizes(state) | {layer: int(state[name].max()) for name, layer in names.items()}
+    def saved_sizes(self) -> dict[str, int]:
+        return super().saved_sizes() | {name: int(widths[-1]) for name, widths in self.widths.items()}
 
     def width(self, layer: str) -> int:
         return len(next(iter(self.incoming_weights(layer).values())))
