@@ -92,7 +92,7 @@ def test_it_trains_exactly_as_spacenet() -> None:
 def test_the_network_may_say_nothing() -> None:
     method = make(SpaceNetDensity, MLP | {"network_weight": 0.0})
     learn(method, small_stream())
-    assert not any(name.startswith("network") for name in method.predictor.params)  # type: ignore[attr-defined]
+    assert not any(name.startswith("network") for name in method.predictor.params)
     assert min(accuracy(method, small_stream())) > 0.9
 
 

@@ -64,6 +64,13 @@ def model(*tasks: list[Any], **settings: Any) -> Model:
     return learned
 
 
+def room(learned: Model) -> int:
+    """How many more tasks fit into a network that is divided among tasks."""
+    left = learned.space_left()
+    assert left is not None
+    return left
+
+
 DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetConfig, dict[str, Any]]] = {
     "inputs": (SHAPE, NetConfig(hidden=(30, 30)), {}),
     "edges": ((8, 8), NetConfig(hidden=(30, 30)), {}),

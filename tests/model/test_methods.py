@@ -26,7 +26,7 @@ from spacenet.model.model import Model
 from spacenet.registry import METHODS
 from spacenet.report.card import model_card
 from spacenet.report.tables import inspection_tables
-from tests.model.forging import forged, put, replaced
+from tests.model.forging import Change, forged, put, replaced
 from tests.model.support import LIGHT, blobs, model_config
 
 IMAGES = (1, 8, 8)
@@ -267,10 +267,15 @@ def test_each_array_of_a_file_is_checked(name: str) -> None:
             replaced(array, lambda held: np.resize(held, (*held.shape, 2))),
             replaced(array, lambda held: held.astype(np.float16)),
             *([put(array, ..., np.nan)] if _arrays(learned)[array].dtype.kind == "f" else []),
-            lambda facts, arrays, array=array: arrays.update({f"{array}x": arrays[array]}),
+            _twice(array),
         ):
             with pytest.raises(ModelFileError, match=r"not a usable model file"):
                 from_bytes(forged(learned, change))
+
+
+def _twice(array: str) -> Change:
+    """The same array under another name too."""
+    return lambda facts, arrays: arrays.update({f"{array}x": arrays[array]})
 
 
 def _arrays(learned: Model) -> dict[str, np.ndarray]:

@@ -26,9 +26,9 @@ class Abilities:
     """Whether each task gets a part of one network, which `ledger` records."""
 
     @property
-    def ledger(self) -> Ledger | None:
+    def ledger(self) -> Ledger:
         """Whose the units and connections of the network are, for methods that divide it among tasks."""
-        return None
+        raise SettingsError(f"{self.name} does not divide a network among tasks")
 
     @property
     def needs_old_data(self) -> bool:

@@ -205,8 +205,7 @@ def encode(model: Model) -> tuple[str, Arrays]:
         MEAN: normalization.mean.expand(model.input_shape).numpy(),
         STD: (std.expand(model.input_shape) if std.dim() else std.reshape(1)).numpy(),
     }
-    ledger = model.method.ledger
-    arrays |= encode_state(model) if ledger is None else encode_ledger(model.method, ledger)
+    arrays |= encode_ledger(model.method) if model.method.divides_network else encode_state(model)
     arrays |= {ENCODER + name: array for name, array in (model.encoder_weights or {}).items()}
     text = json.dumps(to_plain(header), sort_keys=True)
     return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}

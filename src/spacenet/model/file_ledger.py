@@ -29,8 +29,9 @@ SPARSEST, MANY_WEIGHTS = 256, 2**18
 """Networks of many tasks, which have more weights than the second, are packed sparsely."""
 
 
-def encode_ledger(method: Method, ledger: Ledger) -> Arrays:
-    """What a method and its ledger hold, as arrays."""
+def encode_ledger(method: Method) -> Arrays:
+    """What a method keeps, as arrays."""
+    ledger = method.ledger
     arrays = {f"state/{layer.name}": ledger.state[layer.name].numpy() for layer in ledger.blueprint.hidden}
     arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}
     for link in ledger.blueprint.links:

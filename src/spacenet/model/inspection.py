@@ -156,8 +156,7 @@ class _Space:
 
 
 def _inspect_space(model: Model) -> _Space:
-    ledger = model.method.ledger
-    if ledger is None:
+    if not model.method.divides_network:
         usage = model.method.layer_usage()[:-1]
         layers = [
             LayerSpace(e.name, e.units, e.unused, None, e.used - e.reserved, e.reserved, None, e.connections)
@@ -165,6 +164,7 @@ def _inspect_space(model: Model) -> _Space:
         ]
         tasks = [TaskSpace(number, classes, 0, 0) for number, classes in enumerate(model.tasks, 1)]
         return _Space(layers, tasks, model.method.blueprint.input.size, model.method.parameters_kept())
+    ledger = model.method.ledger
     blueprint, never_selected = ledger.blueprint, count_never_selected(model) or {}
     states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
     owners = torch.cat([held.owner for held in ledger.connections.values()])
@@ -230,10 +230,11 @@ def _layer(ledger: Ledger, name: str, never_selected: int | None) -> LayerSpace:
 
 
 def _sizes(model: Model, file_bytes: int) -> FileSizes:
-    method, ledger = model.method, model.method.ledger
-    if ledger is None:
+    method = model.method
+    if not method.divides_network:
         dense = method.count_new_numbers(method.design, method.settings)
         return FileSizes(file_bytes, None, method.bytes_to_predict(), method.bytes_kept(), FLOAT_BYTES * dense)
+    ledger = method.ledger
     size, links = ledger.size, ledger.blueprint.links
     dense = sum(size(link.target) * size(link.source) * math.prod(link.kernel) for link in links)
     dense += sum(values.numel() for values in ledger.units.values())

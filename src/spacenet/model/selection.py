@@ -20,7 +20,6 @@ Allocation = tuple[Units, dict[str, Connections]]
 def repeat_allocations(model: Model) -> Iterator[Allocation]:
     """For each task the units that it selected, and its connections before training."""
     method, learned, first = cast("SparseMethod", model.build()), model.method.ledger, 0
-    assert learned is not None
     for number, labels in enumerate(model.tasks):
         no_data: Any = None  # the allocation uses no samples
         task = Task(number, labels, range(first, first + len(labels)), no_data)
@@ -46,9 +45,9 @@ def count_never_selected(model: Model) -> dict[str, int] | None:
     They are fewer than the units without connections where rewiring moved all connections of a unit elsewhere. None
     if the allocation cannot be repeated, because settings were changed between tasks.
     """
-    ledger = model.method.ledger
-    if ledger is None or not all(model.tasks):  # the space of a task was given back
+    if not all(model.tasks):  # the space of a task was given back
         return None
+    ledger = model.method.ledger
     names = [layer.name for layer in ledger.blueprint.hidden]
     selected = {name: torch.zeros(ledger.size(name), dtype=torch.bool) for name in names}
     try:

@@ -40,7 +40,6 @@ class LayerAreas:
 def layer_areas(model: Model) -> list[LayerAreas]:
     """The hidden layers, counted in the model's ledger."""
     ledger, layers = model.method.ledger, []
-    assert ledger is not None
     for layer in ledger.blueprint.hidden:
         state, used = ledger.state[layer.name], ledger.used(layer.name)
         reserved = [int((state == task).sum()) for task in range(len(model.tasks))]
@@ -51,7 +50,7 @@ def layer_areas(model: Model) -> list[LayerAreas]:
 
 def capacity_plot(run: RunData) -> Plot | None:
     """A strip for each layer, its units sorted by task; None without a model that divides its network among tasks."""
-    if run.model is None or run.model.method.ledger is None:
+    if run.model is None or not run.model.method.divides_network:
         return None
     layers, tasks_left = layer_areas(run.model), None if run.model.method.needs_old_data else run.model.space_left()
     parts = (f"{layer.name}: {abbreviate([f'{name} {count}' for name, count in layer.areas])}" for layer in layers)

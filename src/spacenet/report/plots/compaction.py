@@ -32,7 +32,6 @@ class Blocks:
 def first_blocks(model: Model) -> Blocks:
     """Between the first two hidden layers, or from the inputs if there is only one."""
     ledger, (selection, initial) = model.method.ledger, next(repeat_allocations(model))
-    assert ledger is not None
     hidden, links = {layer.name for layer in ledger.blueprint.hidden}, ledger.blueprint.links
     link = next((link for link in links if {link.source, link.target} <= hidden), links[0])
     held = ledger.connections[link.name]
@@ -50,7 +49,7 @@ def _block(connections: Connections, link: Link, selection: Units) -> Block:
 
 def compaction_plot(run: RunData) -> Plot | None:
     """Two panels, before and after, each sorted by how many connections its units have; None if nothing moved there."""
-    if run.model is None or run.model.method.ledger is None:
+    if run.model is None or not run.model.method.divides_network:
         return None
     data, shade = first_blocks(run.model), task_colors(len(run.model.tasks))[0]
     if not data.before.any() or bool((data.before == data.after).all()):

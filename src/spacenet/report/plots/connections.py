@@ -40,7 +40,6 @@ class LinkUsage:
 def link_usage(model: Model) -> list[LinkUsage]:
     """Counted in the model's ledger."""
     ledger, links = model.method.ledger, []
-    assert ledger is not None
     for link in ledger.blueprint.links:
         counts = ledger.connections[link.name].owner.long().bincount(minlength=len(model.tasks))
         positions = ledger.size(link.source) * ledger.size(link.target)
@@ -50,7 +49,7 @@ def link_usage(model: Model) -> list[LinkUsage]:
 
 def connections_plot(run: RunData) -> Plot | None:
     """A bar for each pair of connected layers, divided by task; None without a model that divides its network."""
-    if run.model is None or run.model.method.ledger is None:
+    if run.model is None or not run.model.method.divides_network:
         return None
     links = link_usage(run.model)
     total, positions = sum(link.total for link in links), sum(link.positions for link in links)

@@ -17,10 +17,9 @@ MAX_TASKS = 8  # tasks that have room side by side
 
 def connections_per_pixel(run: RunData | None) -> NDArray[np.int64] | None:
     """(task, height, width); None without a model that divides its network, and unless every input is a pixel."""
-    ledger = None if run is None or run.model is None else run.model.method.ledger
-    if run is None or run.model is None or ledger is None:
+    if run is None or run.model is None or not run.model.method.divides_network:
         return None
-    shape, tasks = run.model.input_shape, len(run.model.tasks)
+    shape, ledger, tasks = run.model.input_shape, run.model.method.ledger, len(run.model.tasks)
     shape, pixels = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape, ledger.blueprint.input
     if len(shape) != 2 or not pixels.size == shape[0] * shape[1] > 1:
         return None
