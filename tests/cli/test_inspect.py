@@ -59,7 +59,7 @@ def test_it_says_what_is_kept_of_classes(
     save_model(tmp_path / "m", density_model("edges"))
     assert main(["inspect", str(tmp_path / "m")]) == 0
     out = capsys.readouterr().out
-    assert "2 Gaussians × 3 directions on 128 edges of images: 1,034 values per class, 17.3 KiB in all" in out
+    assert "2 Gaussians × 3 directions on 128 edges of images: 1,034 values per class, 17.4 KiB in all" in out
     assert out.count(", and class statistics") == 2
 
 

@@ -1,3 +1,4 @@
+from email.message import Message
 from importlib.metadata import PackageNotFoundError
 
 import pytest
@@ -8,13 +9,13 @@ from spacenet.encoders.packages import LITE0
 
 
 def test_a_license_is_what_the_packages_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Facts(dict[str, str]):
-        def get_all(self, name: str) -> list[str]:
-            return ["Topic :: Other", "License :: OSI Approved :: MIT License"]
+    found = {"efficientnet_lite_pytorch": Message(), "timm": Message()}
+    for facts, name in zip(found.values(), ("Apache\nand more", "UNKNOWN"), strict=True):
+        facts["License"] = name
+        for mark in ("Topic :: Other", "License :: OSI Approved :: MIT License"):
+            facts["Classifier"] = mark
 
-    found = {"efficientnet_lite_pytorch": Facts(License="Apache\nand more"), "timm": Facts(License="UNKNOWN")}
-
-    def metadata(name: str) -> Facts:
+    def metadata(name: str) -> Message:
         if name not in found:
             raise PackageNotFoundError(name)
         return found[name]

@@ -1,4 +1,4 @@
-"""Space: what is left, a warning before it is full, growth when it is wanted, and what nobody reads dropped."""
+"""Space: what is left, a warning before it is full, growth when it is wanted, and dropping what no output reads."""
 
 import logging
 from typing import Any, cast

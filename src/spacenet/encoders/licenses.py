@@ -31,6 +31,6 @@ def _license_of(package: str) -> str:
     except PackageNotFoundError:
         return f"not known here ({package} is not installed)"
     marks = [each.rpartition(" :: ")[2] for each in facts.get_all("Classifier") or () if each.startswith("License")]
-    said = facts.get("License-Expression") or facts.get("License") or ""
-    found = next((each for each in (said, *marks) if each and each != "UNKNOWN"), "not stated")
+    said = [*(facts.get_all("License-Expression") or ()), *(facts.get_all("License") or ())]
+    found = next((each for each in (*said, *marks) if each and each != "UNKNOWN"), "not stated")
     return f"{found.splitlines()[0]} ({package})"

@@ -67,7 +67,8 @@ class Batch:
     @classmethod
     def pick(cls, data: Samples, rows: Tensor) -> "Batch":
         """These rows of the data. `index_select` takes a fifth of the time of `x[rows]`."""
-        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows, pick_weight(data, rows))
+        weight = None if data.weight is None else data.weight.index_select(0, rows)
+        return cls(data.x.index_select(0, rows), data.y.index_select(0, rows), rows, weight)
 
 
 @dataclass(frozen=True)
@@ -356,11 +357,6 @@ class Method(Keeper, Abilities, ABC):
     def extra_bytes(self) -> int:
         """Size of what is kept from one task to the next besides the network."""
         return sum(tensor.nbytes for tensor in self.extra_state().values()) + self.memory.nbytes
-
-
-def pick_weight(data: Samples, rows: Tensor) -> Tensor | None:
-    """The weights of a batch's samples, if they have any."""
-    return None if data.weight is None else data.weight.index_select(0, rows)
 
 
 def _declarations(hint: Any) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from spacenet.data.augmentation import CropAndFlip
 from spacenet.data.stream import Samples
-from spacenet.methods.base import Batch, Method, pick_weight
+from spacenet.methods.base import Batch, Method
 from spacenet.training.hardware import Hardware
 from spacenet.utils.optimizers import Optimizer
 
@@ -52,7 +52,8 @@ class Step:
         x = self.data.x.index_select(0, rows) if self.augment is None else self.augment(rows)
         if self.channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
-        batch = Batch(x, self.data.y.index_select(0, rows), rows, pick_weight(self.data, rows))
+        weight = None if self.data.weight is None else self.data.weight.index_select(0, rows)
+        batch = Batch(x, self.data.y.index_select(0, rows), rows, weight)
         with self.autocast:
             return batch, self.method.forward(batch)
 
