@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacenet.config.model import ModelConfig
 from spacenet.errors import DataError, RunError, SettingsError, SpaceFull
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
@@ -156,9 +155,7 @@ def test_samples_of_another_shape_are_refused() -> None:
         new_model().predict_proba(np.zeros((2, *SHAPE)))
 
 
-def test_a_method_without_a_space_or_with_old_data_cannot_be_a_model() -> None:
-    with pytest.raises(SettingsError, match="naive does not divide a network among tasks"):
-        Model(ModelConfig("naive"), SHAPE)
+def test_a_method_that_needs_old_data_learns_one_task() -> None:
     replaying = Model(model_config("spacenet-rehearsal"), SHAPE)
     replaying.learn(*blobs([0, 1]))
     with pytest.raises(SettingsError, match="old data"):
