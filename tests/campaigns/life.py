@@ -100,9 +100,12 @@ class Life:
             check_continued(before, self.now)
         added = self.now.tasks[len(before.tasks) :]
         expect(added == ((tuple(labels),) if labels else ()), "the new task has other classes")
-        if not self.now.grown(before):
+        if space is not None and not self.now.grown(before):
             left = self.model.method.space_left(classes)
-            expect(left <= space, f"space for {space} tasks has become space for {left} without new units")
+            expect(
+                left is not None and left <= space,
+                f"space for {space} tasks has become space for {left} without new units",
+            )
         return "learned"
 
     def learn(self, chance: random.Random) -> str:

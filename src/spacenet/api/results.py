@@ -111,7 +111,7 @@ class RunResult(Shown, RunData):
     def save(self, path: str | Path) -> Path:
         """Write the model to a file; `spacenet.load` reads it, and it can learn on."""
         if self.model is None:
-            raise RunError(f"{self.method} leaves no model to use; methods that divide a network among tasks do")
+            raise RunError("the run left no model to use; repeat it")
         save_model(Path(path), self.model)
         return Path(path)
 

@@ -43,7 +43,7 @@ def _typicality(model: Model, x: Array) -> tuple[float | None, list[float] | lis
 
 def _task_shares(model: Model, x: Array) -> list[float]:
     """The probability of each task: that of its outputs together."""
-    each = model.scores(x).double().softmax(1)[0].numpy()
+    each = model.method.logits(model.scores(x)).double().softmax(1)[0].numpy()
     ends = np.cumsum([0, *map(len, model.tasks)])
     return [float(each[first:end].sum()) for first, end in pairwise(ends)]
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from spacenet.model.labels import Label
-from spacenet.serve.messages import Job, Request
+from spacenet.serve.messages import SPACE, Job, Request
 from spacenet.studio.pictures import Kind
 
 
@@ -64,8 +64,8 @@ class State(BaseModel):
     file: Annotated[str | None, Field(description="Where the model is kept; none if it ends with the studio.")]
     classes: list[KnownClass]
     tasks: int
-    space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]
-    layers: list[Layer]
+    space_left: Annotated[int | None, Field(description=SPACE)]
+    layers: Annotated[list[Layer], Field(description="None where the method does not divide a network among tasks.")]
     examples: list[Waiting]
     can_undo: bool
     tells_unknown: bool

@@ -11,7 +11,6 @@ from spacenet.data.preprocessing import Array
 from spacenet.errors import SpacenetError
 from spacenet.model.capacity import layer_areas
 from spacenet.model.export import export_model
-from spacenet.model.inspection import tells_unknown
 from spacenet.model.journal import undo_path
 from spacenet.model.labels import Label, read_class, read_new_label
 from spacenet.serve.jobs import Jobs, choose_held_out
@@ -202,10 +201,10 @@ class Session:
                     ],
                     "tasks": len(model.tasks),
                     "space_left": served.description["space_left"],
-                    "layers": [vars(each) for each in layer_areas(model)],
+                    "layers": [vars(each) for each in layer_areas(model)] if model.method.divides_network else [],
                     "examples": [{"label": label, "examples": numbers} for label, numbers in waiting.items()],
                     "can_undo": undo_path(self.store.path).exists(),
-                    "tells_unknown": not model.tasks or tells_unknown(model),
+                    "tells_unknown": served.tells_unknown or not model.tasks,
                     "photo_problem": find_photo_problem(),
                     "job": vars(jobs[0]) if jobs else None,
                 }
@@ -229,13 +228,13 @@ class Session:
 
     def onnx_bytes(self, rate: float) -> bytes:
         """The model as an ONNX file, which also says what is unknown if the model can."""
-        model = self.store.current.model
-        if not model.tasks:
+        served = self.store.current
+        if not served.model.tasks:
             raise RequestError(NOTHING_LEARNED, 409)
         path = self.folder / f"{NAME}.onnx"
         with self._lock:
             try:
-                export_model(model, path, "onnx", unknown=rate if tells_unknown(model) else None)
+                export_model(served.model, path, "onnx", unknown=rate if served.tells_unknown else None)
                 return path.read_bytes()
             except SpacenetError as error:
                 raise RequestError(error.message, 409) from error

@@ -19,8 +19,8 @@ MIN_CELL = 0.04  # inches; narrower cells have no lines between them, which woul
 
 
 def capacity_plot(run: RunData) -> Plot | None:
-    """A strip for each layer, its units sorted by task; None without a model."""
-    if run.model is None:
+    """A strip for each layer, its units sorted by task; None without a model that divides its network among tasks."""
+    if run.model is None or not run.model.method.divides_network:
         return None
     layers, tasks_left = layer_areas(run.model), None if run.model.method.needs_old_data else run.model.space_left()
     parts = (f"{layer.name}: {abbreviate([f'{name} {count}' for name, count in layer.areas])}" for layer in layers)

@@ -39,7 +39,8 @@ export function drawWhy(answer, state) {
 function explain(answer, state) {
   const [best] = answer.classes;
   const units = state.layers.reduce((sum, layer) => sum + (layer.reserved[best.task - 1] ?? 0), 0);
-  const part = `Task ${best.task}, with ${units} units of its own, has ${percentInWords(answer.tasks[best.task - 1])} of the probability.`;
+  const own = units ? `, with ${units} units of its own,` : "";
+  const part = `Task ${best.task}${own} has ${percentInWords(answer.tasks[best.task - 1])} of the probability.`;
   if (answer.typicality === null) return `${part} This model cannot say “unknown”: its method keeps no class statistics, or a task had a single example of each class.`;
   const { label, typicality } = answer.classes.reduce((one, other) => (other.typicality > one.typicality ? other : one));
   const less = `The nearest class is ${label}: of its examples, ${percentInWords(typicality)} are less typical than this`;

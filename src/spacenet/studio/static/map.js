@@ -9,6 +9,7 @@ const CELL = 8.4;
 
 /** The map. `highlight` is the number of a task; the others are pale then. */
 export function drawMap(state, { highlight = null, fresh = null } = {}) {
+  if (!state.layers.length) return make("div");
   const strips = state.layers.map((layer) => make("div", { className: "layer" },
     make("p", {}, `${layer.name}: ${plural(layer.units, "unit")}`), drawLayer(layer, highlight, fresh)));
   return make("div", { className: `map${highlight ? " lit" : ""}` }, strips, legend(state, highlight));
@@ -62,6 +63,7 @@ function legend(state, highlight) {
 /** How many tasks there are, and how many more would fit. */
 export function drawRoom(state) {
   const { tasks, space_left: left } = state;
+  if (left === null) return make("p", { className: "note" }, "The method of this model does not divide a network among tasks.");
   const more = left >= 100 ? "100 or more" : left;
   const text = tasks
     ? `${plural(tasks, "task")} learned; room for ${more} more like the last one`
