@@ -10,7 +10,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -121,10 +121,17 @@ class _Client:
     ) -> None:
         self._address, self._requests, self._asked, self._selector = address, requests, asked, selector
         self._number = number % len(requests)
+        self._socket: socket.socket | None = None
         self._connect()
 
     def _connect(self) -> None:
-        self._socket = socket.create_connection(self._address, timeout=SECONDS)
+        self._clock, self._began = time.perf_counter(), time.time()
+        try:
+            self._socket = socket.create_connection(self._address, timeout=SECONDS)
+        except OSError as error:
+            self._socket = None  # until `check_time`
+            self._note(NO_ANSWER, repr(error).encode())
+            return
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setblocking(False)
         self._events = selectors.EVENT_READ
@@ -138,6 +145,7 @@ class _Client:
 
     def go_on(self) -> None:
         """Something can be sent or read."""
+        assert self._socket is not None
         try:
             if self._unsent:
                 self._send()
@@ -157,10 +165,9 @@ class _Client:
             self._begin()
 
     def _send(self) -> None:
-        try:
+        assert self._socket is not None
+        with suppress(BlockingIOError):
             self._unsent = self._unsent[self._socket.send(self._unsent) :]
-        except BlockingIOError:
-            pass
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
         if events != self._events:
             self._selector.modify(self._socket, events, self)
@@ -177,12 +184,16 @@ class _Client:
         self._connect()
 
     def check_time(self) -> None:
-        if time.perf_counter() - self._clock > SECONDS:
+        """Connect again if that failed, and do not wait for an answer for ever."""
+        if self._socket is None:
+            self._connect()
+        elif time.perf_counter() - self._clock > SECONDS:
             self._fail("no answer in time")
 
     def close(self) -> None:
-        self._selector.unregister(self._socket)
-        self._socket.close()
+        if self._socket is not None:
+            self._selector.unregister(self._socket)
+            self._socket.close()
 
 
 def _length(head: bytes) -> int:

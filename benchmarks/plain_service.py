@@ -1,4 +1,4 @@
-"""The service that one would write for an exported model in a few lines of FastAPI: what `spacenet serve` is compared with.
+"""What `spacenet serve` is compared with: the service that one would write for an exported model, in a few lines.
 
 `python -m benchmarks.plain_service MODEL.onnx PORT`. It knows nothing of spacenet.
 """
@@ -14,19 +14,26 @@ from pydantic import BaseModel
 
 
 class PredictRequest(BaseModel):
+    """Samples, each as one list."""
+
     inputs: list[list[float]]
 
 
 class Prediction(BaseModel):
+    """The most probable class of a sample."""
+
     label: int | str
     probability: float
 
 
 class Predictions(BaseModel):
+    """One for each sample."""
+
     predictions: list[Prediction]
 
 
 def create_app(path: str) -> FastAPI:
+    """A service of an ONNX file."""
     app, options = FastAPI(), onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # as the service that it is compared with: more are slower on a small network
     session = onnxruntime.InferenceSession(path, options)
@@ -36,10 +43,10 @@ def create_app(path: str) -> FastAPI:
     @app.post("/predict")
     async def predict(request: PredictRequest) -> Predictions:
         x = np.array(request.inputs, np.float32).reshape(-1, *shape)
-        probabilities = session.run(None, {"input": x})[0]
-        best = probabilities.argmax(1)
-        found = [Prediction(label=classes[number], probability=row[number]) for number, row in zip(best, probabilities)]
-        return Predictions(predictions=found)
+        (found,) = session.run(None, {"input": x})
+        return Predictions(
+            predictions=[Prediction(label=classes[row.argmax()], probability=row.max()) for row in found]
+        )
 
     return app
 

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -56,8 +56,8 @@ from spacenet.model.model import Model
 
 BODIES = 64
 """Different requests that are asked in turn."""
-LARGE = 64
-"""Samples of a large request."""
+LARGE, LARGE_BODIES = 64, 8
+"""Samples of a large request, and how many of these there are."""
 PHOTO = (3, 64, 64)
 TOLERANCE, EXPORTED_TOLERANCE = 1e-6, 1e-4
 """How far a probability may be from the model's for one sample alone: of the service, and of the exported network."""
@@ -94,9 +94,11 @@ def measure(options: Options, console: Console) -> Figures:
     torch.set_num_threads(1)
     figures: Figures = {"cores": os.cpu_count(), "torch": torch.__version__, "load_at_start": load()}
     with tempfile.TemporaryDirectory() as scratch, client_process() as clients:
-        model, photos = _make_models(Path(scratch), options)
-        cases = [(model, 1), (model, LARGE), (photos, 1)]
-        figures["comparisons"] = [_compare(*case, clients, options, console) for case in cases]
+        model, *others = _make_models(Path(scratch), options)
+        asked = {model: (1, LARGE), **dict.fromkeys(others, (1,))}
+        figures["comparisons"] = [
+            each for file, sizes in asked.items() for each in _compare(file, sizes, clients, options, console)
+        ]
         figures["learning"] = _learn(model, clients, options, console)
     figures["load_at_end"] = load()
     loads = f"load {figures['load_at_start']} at the start, {figures['load_at_end']} at the end"
@@ -107,14 +109,16 @@ def measure(options: Options, console: Console) -> Figures:
 # The models and what they are asked
 
 
-def _make_models(folder: Path, options: Options) -> tuple[Path, Path]:
-    """The files of a model as for Split MNIST and of one for images, each with its ONNX file beside."""
-    files = folder / "model.safetensors", folder / "photos.safetensors"
+def _make_models(folder: Path, options: Options) -> list[Path]:
+    """The files of a model as for Split MNIST and of one for photos, each with its ONNX file beside."""
+    files = [folder / "model.safetensors"]
     if options.model is not None:
         shutil.copyfile(options.model, files[0])
     else:
         save_model(files[0], _new_model(MNIST.shape, 5, tiny=options.tiny))
-    save_model(files[1], _new_model(PHOTO, 2, tiny=options.tiny))
+    if not options.tiny:
+        files.append(folder / "photos.safetensors")
+        save_model(files[1], _new_model(PHOTO, 2, tiny=False))
     for file in files:
         export_model(load_model(file), file.with_suffix(".onnx"), "onnx")
     return files
@@ -156,28 +160,36 @@ def _grouped(answers: Sequence[Answer], samples: int) -> list[Sequence[Answer]]:
 # Beside the plain service
 
 
-def _compare(file: Path, samples: int, clients: Clients, options: Options, console: Console) -> Figures:
-    """Both services in turns, with requests of so many samples."""
+def _compare(
+    file: Path, sizes: Sequence[int], clients: Clients, options: Options, console: Console
+) -> Iterator[Figures]:
+    """Both services, with requests of so many samples each."""
     model = load_model(file)
-    count = BODIES if samples == 1 else 8
-    x = _random(count * samples, model, seed=1)
-    bodies, expected = _bodies(x, samples), _grouped(_answers(model, x), samples)
-    tasks = len(model.tasks)
-    checkers = [Checker({tasks: expected}, TOLERANCE), Checker({None: expected}, EXPORTED_TOLERANCE)]
-    rounds: tuple[list[Figures], list[Figures]] = ([], [])
     with serve(file) as own, serve_plain(file.with_suffix(".onnx")) as plain:
-        services = (own, plain)
-        for service in services:
+        for service in (own, plain):
             service.process.suspend()
-        for number in range(-1, options.rounds):
-            for which in (0, 1) if number % 2 else (1, 0):  # each is the first in every other round
-                warms_up = number < 0
-                seconds = min(WARM_UP, options.seconds) if warms_up else options.seconds
-                found = _ask_for(services[which], bodies, seconds, clients, options.clients, checkers[which])
-                if not warms_up:
-                    rounds[which].append(found)
+        for samples in sizes:
+            figures = _compare_in_turns(model, samples, (own, plain), clients, options)
+            console.print(comparison_table(figures), highlight=False)
+            console.print(comparison_verdict(figures) + "\n", highlight=False)
+            yield figures
+
+
+def _compare_in_turns(
+    model: Model, samples: int, services: tuple[Running, Running], clients: Clients, options: Options
+) -> Figures:
+    x = _random(BODIES if samples == 1 else LARGE_BODIES * samples, model, seed=1)
+    bodies, expected = _bodies(x, samples), _grouped(_answers(model, x), samples)
+    checkers = Checker({len(model.tasks): expected}, TOLERANCE), Checker({None: expected}, EXPORTED_TOLERANCE)
+    rounds: tuple[list[Figures], list[Figures]] = ([], [])
+    for number in range(-1, options.rounds):
+        for which in (0, 1) if number % 2 else (1, 0):  # each is the first in every other round
+            seconds = min(WARM_UP, options.seconds) if number < 0 else options.seconds
+            found = _ask_for(services[which], bodies, seconds, clients, options.clients, checkers[which])
+            if number >= 0:
+                rounds[which].append(found)
     ratios = [mine["per_second"] / other["per_second"] for mine, other in zip(*rounds, strict=True)]
-    figures = {
+    return {
         "clients": options.clients,
         "samples": samples,
         "values": int(x[0].size),
@@ -185,9 +197,6 @@ def _compare(file: Path, samples: int, clients: Clients, options: Options, conso
         "ratios": ratios,
         "ratio": median(ratios),
     }
-    console.print(comparison_table(figures), highlight=False)
-    console.print(comparison_verdict(figures) + "\n", highlight=False)
-    return figures
 
 
 def _ask_for(
@@ -294,7 +303,7 @@ def main(arguments: list[str] | None = None) -> int:
     return measured("service", read_options(Options, "service", arguments), measure, exit_code)
 
 
-def exit_code(figures: Figures) -> int:
+def exit_code(figures: Mapping[str, Any]) -> int:
     """Whether any answer was not as it should be; how fast they are is for the reader."""
     services = [each for comparison in figures["comparisons"] for each in comparison["services"].values()]
     return int(any(map(count_failures, (*services, figures["learning"]))))

@@ -162,7 +162,8 @@ def describe_service(rounds: Sequence[Figures]) -> Figures:
 
 def comparison_verdict(figures: Mapping[str, Any]) -> str:
     """Which service answers more requests per second."""
-    ratios, own, plain = figures["ratios"], *figures["services"].values()
+    ratios: list[float] = figures["ratios"]
+    own, plain = figures["services"].values()
     cpu = plain["cpu_milliseconds"] / own["cpu_milliseconds"]
     return (
         f"spacenet / plain: {figures['ratio']:.2f} times the requests per second (median of the rounds, "

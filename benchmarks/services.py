@@ -1,4 +1,4 @@
-"""The services that are compared, each in a process of its own: `spacenet serve`, and a plain one of the same network."""
+"""The services that are compared, each in a process of its own: `spacenet serve`, and a plain one of its network."""
 
 import re
 import signal

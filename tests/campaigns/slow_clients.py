@@ -87,7 +87,8 @@ def measure(slow: int, seconds: float, clients: int, secure: bool = False) -> Fi
         asked: list[list[Asked]] = [each.get(timeout=60) for each in out]
         for each in every:
             each.join()
-        log = sum(len(line) for line in (Path(scratch) / "log").open("rb") if b" 200 " not in line)
+        with (Path(scratch) / "log").open("rb") as lines:
+            log = sum(len(line) for line in lines if b" 200 " not in line)
     (p50, p99), (_, large) = (_percentiles(each, began) for each in asked)
     failed = sum(each.status != 200 for several in asked for each in several)
     return Figures(sum(map(len, asked)), failed, *p50, *p99, *large, max(sizes) - before, log, connections)

@@ -135,6 +135,7 @@ def test_room_is_made_by_the_slow_body_that_holds_most(monkeypatch: pytest.Monke
 
 def test_a_flood_is_read_at_a_bounded_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "LARGE_RATE", 1024 * KIB)
+    monkeypatch.setattr(bodies, "MODERATE", 64 * KIB)
 
     async def flood() -> AsyncIterator[bytes]:
         for _ in range(3):

@@ -253,5 +253,7 @@ def test_texts_for_an_encoder_of_texts(tmp_path: Path, monkeypatch: pytest.Monke
         assert it.get("/model")["takes"][1] == "texts, as JSON"
         answer, (x, _) = taught(it, monkeypatch, json={"inputs": ["eel", "sea"], "labels": ["sea", "sea"]})
         assert (answer.status_code, x.tolist(), x.dtype.kind) == (202, ["eel", "sea"], "U")
+        nothing = {"name": "input", "shape": [0], "datatype": "BYTES", "data": []}
+        assert it.post("/v2/models/texts/infer", json={"inputs": [nothing]}).status_code == 422
         for bad in (["a", 1], ["a" * 100_001]):
             assert it.post("/predict", json={"inputs": bad}).status_code in (413, 422)

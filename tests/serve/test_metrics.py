@@ -80,6 +80,13 @@ def test_the_state_of_models(served: Service) -> None:
     assert value(now, "spacenet_requests_in_progress") == 1, "this one"
 
 
+def test_models_that_divide_no_network_have_no_space(served: Service) -> None:
+    served.models["plain"].store.current.description["space_left"] = None
+    now = read(served)
+    assert ("spacenet_space_left", (("model", "plain"),)) not in now
+    assert ("spacenet_space_left", (("model", "tells"),)) in now
+
+
 def test_many_classes_are_counted_together(served: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "MAX_LABELS", 2)
     counting = Metrics(served.models)

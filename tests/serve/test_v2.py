@@ -199,6 +199,7 @@ BAD: dict[str, tuple[Any, str]] = {
         {"inputs": [GOOD], "outputs": [{"name": "label", "parameters": {"classification": 3}}]},
         "classification extension",
     ),
+    "an output twice": ({"inputs": [GOOD], "outputs": [{"name": "label"}] * 10_000}, "'label' is asked for twice"),
     "a rate": ({"inputs": [GOOD], "parameters": {"unknown": "5 %"}}, "between 0 and 1"),
     "a number as id": ({"id": 1, "inputs": [GOOD]}, "id"),
     "a list": ([], "object"),

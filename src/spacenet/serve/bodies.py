@@ -132,9 +132,7 @@ class Bodies:
     async def _take(self, arrival: Arrival, size: int) -> None:
         """Take memory as soon as there is some."""
         arrival.waits_for_memory = True
-        if (
-            arrival.received > MODERATE and size >= SMALL
-        ):  # at full speed: such bodies take turns, and all other requests come between
+        if arrival.received > MODERATE and size >= SMALL:  # at full speed: other requests come between
             async with self._turn:
                 await asyncio.sleep(size / LARGE_RATE)
         if arrival.rate(asyncio.get_running_loop().time()) < SLOW_RATE:

@@ -82,7 +82,7 @@ class _State(Collector):
         self.models = models
 
     def collect(self) -> Iterator[Metric]:
-        facts: dict[str, tuple[str, Callable[[Hosted], float]]] = {
+        facts: dict[str, tuple[str, Callable[[Hosted], float | None]]] = {
             "spacenet_tasks": ("Tasks that the model has learned.", lambda each: len(each.store.current.model.tasks)),
             "spacenet_classes": ("Classes that the model knows.", lambda each: len(each.store.current.classes)),
             "spacenet_space_left": (
@@ -93,7 +93,8 @@ class _State(Collector):
         for name, (about, read) in facts.items():
             family = GaugeMetricFamily(name, about, labels=("model",))
             for each in self.models:
-                family.add_metric((each.name,), read(each))
+                if (value := read(each)) is not None:  # methods without space have none left
+                    family.add_metric((each.name,), value)
             yield family
         yield self._jobs()
         yield from self._watched()

@@ -137,16 +137,14 @@ def _samples(request: PredictRequest | LearnRequest, target: Target, most: int) 
         return decode_files(read_base64(request.images), target, most)
     inputs = request.inputs or []
     takes_texts = target.encoder is not None and isinstance(target.encoder.takes, TextInput)
-    return (
-        read_texts(inputs)
-        if takes_texts and isinstance(next(iter(inputs), None), str)
-        else _nested(inputs, target.shape)
-    )
+    if takes_texts and inputs and isinstance(inputs[0], str):
+        return read_texts(inputs)
+    return _nested(inputs, target.shape)
 
 
 def read_texts(texts: Sequence[Any]) -> Array:
     """Texts as an array. They may be long, but not so long that numpy would need much more space than they do."""
-    if any(not isinstance(text, str) or len(text) > MAX_TEXT for text in texts):
+    if not texts or any(not isinstance(text, str) or len(text) > MAX_TEXT for text in texts):
         raise RequestError(f"inputs: give texts of at most {MAX_TEXT:,} characters, or features")
     if 4 * len(texts) * max(map(len, texts)) > MAX_LABELS_BYTES:
         raise RequestError("inputs: the texts are too long in total; send fewer at a time", 413)

@@ -199,15 +199,8 @@ def _read(asked: InferenceRequest, content: bytes, hosted: Hosted, served: Serve
         given = ", ".join(repr(each.name[:40]) for each in asked.inputs[:5]) or "none"
         raise RequestError(f"the model {hosted.name} takes one input, {INPUT!r}; the request has {given}", 400)
     (binary,) = split_binary(asked.inputs, content)
-    parameters = asked.parameters or {}
+    parameters, wanted = asked.parameters or {}, _wanted(asked, served)
     options = complete_options(hosted, served, AnswerOptions().with_rates(parameters.get(UNKNOWN), None))
-    known = {each.name for each in _outputs(served)}
-    wanted = asked.outputs or [OutputName(name=each.name) for each in _outputs(served)]
-    for each in wanted:
-        if each.name not in known:
-            raise RequestError(f"unknown output {each.name[:100]!r}; choose from {', '.join(sorted(known))}", 400)
-        if "classification" in (each.parameters or {}):
-            raise RequestError("the classification extension is not there; ask for the output 'label'", 400)
     names_unknown = options.unknown is not None
     if not names_unknown and {UNKNOWN, TYPICALITY} & {each.name for each in wanted}:
         options = replace(options, unknown=DEFAULT_RATE)
@@ -215,6 +208,20 @@ def _read(asked: InferenceRequest, content: bytes, hosted: Hosted, served: Serve
     as_bytes = [wants_binary(each, parameters) for each in wanted]
     _check_size(len(x), wanted, as_bytes, served)
     return Inference(hosted, served, asked.id, x, wanted, as_bytes, options, names_unknown)
+
+
+def _wanted(asked: InferenceRequest, served: Served) -> list[OutputName]:
+    """The outputs that a request asks for, by default all. Each may come once: more would make large answers."""
+    known = [each.name for each in _outputs(served)]
+    wanted = asked.outputs or [OutputName(name=name) for name in known]
+    for place, each in enumerate(wanted[: len(known) + 1]):
+        if each.name not in known:
+            raise RequestError(f"unknown output {each.name[:100]!r}; choose from {', '.join(known)}", 400)
+        if each.name in [other.name for other in wanted[:place]]:
+            raise RequestError(f"the output {each.name!r} is asked for twice", 400)
+        if "classification" in (each.parameters or {}):
+            raise RequestError("the classification extension is not there; ask for the output 'label'", 400)
+    return wanted
 
 
 def _samples(values: Values, served: Served) -> Array:
