@@ -40,6 +40,7 @@ def test_photos_are_kept_as_features_until_they_are_learned(photos: Studio, tmp_
     data = next(iter(photos.session.folder.glob(".*/data.npz")))
     with np.load(data) as arrays:
         assert (arrays["x"].shape, arrays["x"].dtype) == ((16, FEATURES), np.float32)
+    assert wait_until(lambda: not len(photos.session.examples)), "they stay until the page asks"
     state = photos.done(answer)
     assert [each["after"] for each in state["classes"]] == [{"right": 2, "of": 2}] * 2
     assert wait_until(lambda: not data.parent.exists())
@@ -55,10 +56,3 @@ def test_a_single_photo_of_a_class_is_too_few(photos: Studio) -> None:
     photos.add("red", photo(0, 0))
     answer = photos.post("/studio/learn")
     assert (answer.status_code, "single example" in answer.json()["error"]) == (422, True)
-
-
-def test_examples_are_deleted_though_no_page_asks(photos: Studio) -> None:
-    for row in range(3):
-        photos.add("red", photo(0, row))
-    assert photos.post("/studio/learn").status_code == 202
-    assert wait_until(lambda: not len(photos.session.examples))
