@@ -63,7 +63,7 @@ def test_jobs_that_waited_are_taken_up_in_their_order(store: Store) -> None:
     numbers, jobs = taken_up(store)
     assert numbers == [1, 2, 10]
     assert {job.state for job in jobs.values()} == {"queued"}
-    assert taken_up(store)[0] == [1, 2, 10], "nobody has begun them"
+    assert taken_up(store)[0] == [1, 2, 10], "none of them was begun"
 
 
 @pytest.mark.parametrize("kind", ["learn", "forget", "undo"])
