@@ -71,11 +71,12 @@ class Tally:
     kills: int = 0
     before: int = 0
     """Kills after which the file was as before; for services, after which a job had to be taken up again."""
-    lost: int = 0
+    lost: list[str] = field(default_factory=list)
+    """What was said of jobs that were lost."""
     problems: list[str] = field(default_factory=list)
 
     def row(self, kind: str) -> str:
-        return f"{kind:<24}{self.kills:>8}{self.before:>18}{self.lost:>15}{len(self.problems):>12}"
+        return f"{kind:<24}{self.kills:>8}{self.before:>18}{len(self.lost):>15}{len(self.problems):>12}"
 
 
 HEADING = f"{'what was killed':<24}{'kills':>8}{'to be done again':>18}{'jobs lost':>15}{'problems':>12}"
@@ -227,7 +228,7 @@ def live(path: Path, expected: Sequence[bytes], pauses: Sequence[float], tally: 
         tally.before += any(not job.is_over for job in _history(path))
     jobs = _history(path)
     lost = [job for job in jobs if job.state == "lost"]
-    tally.lost += len(lost)
+    tally.lost += [f"{job.kind} is lost: {job.error}" for job in lost]
     expect(accepted == len(CHANGES), f"{accepted} jobs were accepted")
     expect(bool(lost) or all(job.state == "done" for job in jobs), f"not all are done: {jobs}")
     expect(all(job.error for job in lost), "a job is lost without a reason")
@@ -293,8 +294,8 @@ def main() -> int:
         killed = kill_services if name == "service" else lambda *rest, name=name: kill_commands(name, *rest)
         tally = killed(options.kills, options.seed)
         print(tally.row(name if name == "service" else f"spacenet {name}"), flush=True)
-        for problem in tally.problems[:20]:
-            print("   ", problem)
+        for line in (*tally.problems[:20], *tally.lost):
+            print("   ", line)
         problems += len(tally.problems)
     print(f"{problems} problems in {time.monotonic() - began:.0f} s")
     return int(problems > 0)
