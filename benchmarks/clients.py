@@ -77,11 +77,12 @@ def client_process() -> Iterator[Clients]:
 
 
 def _work(pipe: "Connection[Any, Any]") -> None:
-    while True:
-        address, bodies, clients = pipe.recv()
-        asked = ask(address, bodies, clients, pipe.poll)
-        pipe.recv()
-        pipe.send(asked)
+    with suppress(EOFError):  # the other end is closed
+        while True:
+            address, bodies, clients = pipe.recv()
+            asked = ask(address, bodies, clients, pipe.poll)
+            pipe.recv()
+            pipe.send(asked)
 
 
 def ask(address: str, bodies: Sequence[bytes], clients: int, over: Callable[[], bool]) -> list[Asked]:

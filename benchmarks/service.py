@@ -85,6 +85,8 @@ class Options:
     """Samples of the task that is learned."""
     json: Path | None = None
     """Also write the figures to this file."""
+    unbatched: bool = False
+    """Only compare with the same service that computes each request alone, instead of with the plain one."""
     tiny: bool = False
     """Tiny sizes: shows whether the measuring works, nothing else."""
 
@@ -99,7 +101,8 @@ def measure(options: Options, console: Console) -> Figures:
         figures["comparisons"] = [
             each for file, sizes in asked.items() for each in _compare(file, sizes, clients, options, console)
         ]
-        figures["learning"] = _learn(model, clients, options, console)
+        if options.learn_rounds and not options.unbatched:
+            figures["learning"] = _learn(model, clients, options, console)
     figures["load_at_end"] = load()
     loads = f"load {figures['load_at_start']} at the start, {figures['load_at_end']} at the end"
     console.print(f"{figures['cores']} cores, torch {figures['torch']}, {loads}.", highlight=False)
@@ -165,11 +168,12 @@ def _compare(
 ) -> Iterator[Figures]:
     """Both services, with requests of so many samples each."""
     model = load_model(file)
-    with serve(file) as own, serve_plain(file.with_suffix(".onnx")) as plain:
-        for service in (own, plain):
+    other = serve(file, alone=True) if options.unbatched else serve_plain(file.with_suffix(".onnx"))
+    with serve(file) as own, other as beside:
+        for service in (own, beside):
             service.process.suspend()
         for samples in sizes:
-            figures = _compare_in_turns(model, samples, (own, plain), clients, options)
+            figures = _compare_in_turns(model, samples, (own, beside), clients, options)
             console.print(comparison_table(figures), highlight=False)
             console.print(comparison_verdict(figures) + "\n", highlight=False)
             yield figures
@@ -180,7 +184,9 @@ def _compare_in_turns(
 ) -> Figures:
     x = _random(BODIES if samples == 1 else LARGE_BODIES * samples, model, seed=1)
     bodies, expected = _bodies(x, samples), _grouped(_answers(model, x), samples)
-    checkers = Checker({len(model.tasks): expected}, TOLERANCE), Checker({None: expected}, EXPORTED_TOLERANCE)
+    own = Checker({len(model.tasks): expected}, TOLERANCE)
+    checkers = own, own if options.unbatched else Checker({None: expected}, EXPORTED_TOLERANCE)
+    names = "spacenet serve", "the same, each request alone" if options.unbatched else "plain"
     rounds: tuple[list[Figures], list[Figures]] = ([], [])
     for number in range(-1, options.rounds):
         for which in (0, 1) if number % 2 else (1, 0):  # each is the first in every other round
@@ -193,7 +199,7 @@ def _compare_in_turns(
         "clients": options.clients,
         "samples": samples,
         "values": int(x[0].size),
-        "services": {"spacenet serve": describe_service(rounds[0]), "plain": describe_service(rounds[1])},
+        "services": dict(zip(names, map(describe_service, rounds), strict=True)),
         "ratios": ratios,
         "ratio": median(ratios),
     }
@@ -305,8 +311,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def exit_code(figures: Mapping[str, Any]) -> int:
     """Whether any answer was not as it should be; how fast they are is for the reader."""
-    services = [each for comparison in figures["comparisons"] for each in comparison["services"].values()]
-    return int(any(map(count_failures, (*services, figures["learning"]))))
+    counts = [each for comparison in figures["comparisons"] for each in comparison["services"].values()]
+    counts += [figures["learning"]] if "learning" in figures else []
+    return int(any(map(count_failures, counts)))
 
 
 if __name__ == "__main__":

@@ -161,12 +161,12 @@ def describe_service(rounds: Sequence[Figures]) -> Figures:
 
 
 def comparison_verdict(figures: Mapping[str, Any]) -> str:
-    """Which service answers more requests per second."""
+    """How many requests per second the first service answers for each one of the second."""
     ratios: list[float] = figures["ratios"]
-    own, plain = figures["services"].values()
-    cpu = plain["cpu_milliseconds"] / own["cpu_milliseconds"]
+    own, other = figures["services"].values()
+    cpu = other["cpu_milliseconds"] / own["cpu_milliseconds"]
     return (
-        f"spacenet / plain: {figures['ratio']:.2f} times the requests per second (median of the rounds, "
+        f"the first / the second: {figures['ratio']:.2f} times the requests per second (median of the rounds, "
         f"{min(ratios):.2f} to {max(ratios):.2f}), {cpu:.2f} times as many per second of CPU; "
         f"{_as_wanted(figures['ratio'] >= 1)} (at least 1)."
     )

@@ -16,6 +16,12 @@ import psutil
 from spacenet.errors import RunError
 
 START_SECONDS = 60.0
+ALONE = """
+from spacenet.cli.main import run_and_exit
+from spacenet.serve import batching
+batching.MAX_SAMPLES = 1
+run_and_exit()
+"""
 
 
 @dataclass(frozen=True)
@@ -41,9 +47,10 @@ class Running:
 
 
 @contextmanager
-def serve(model: Path, *options: str) -> Iterator[Running]:
-    """`spacenet serve` of a model file."""
-    command = [sys.executable, "-m", "spacenet.cli.main", "serve", str(model), "--port", "0", *options]
+def serve(model: Path, *options: str, alone: bool = False) -> Iterator[Running]:
+    """`spacenet serve` of a model file. `alone`: every request is computed alone."""
+    start = ["-c", ALONE] if alone else ["-m", "spacenet.cli.main"]
+    command = [sys.executable, *start, "serve", str(model), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process, _ending(process):
         assert process.stdout is not None
         found = re.search(r"http://[\d.:]+", process.stdout.readline())

@@ -11,7 +11,7 @@ from tests.serve.support import NPZ, ended, npz, service
 NAME = "model.safetensors"
 
 
-@pytest.mark.parametrize("method", ["ewc", "icarl"])
+@pytest.mark.parametrize("method", ["icarl"])
 def test_it_answers_and_learns(method: str, tmp_path: Path) -> None:
     learned, task = model(method=method), blobs(["cat", "dog"])
     save_model(tmp_path / NAME, learned)

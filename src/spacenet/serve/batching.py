@@ -19,6 +19,8 @@ from spacenet.data.preprocessing import Array
 
 AT_ONCE = min(4, os.cpu_count() or 1)
 """Batches that are computed on threads at the same time; other requests wait, and make the next batch larger."""
+PATIENCE = 3
+"""Turns of the event loop, a few microseconds each, that may bring no more requests before a batch begins."""
 MAX_SAMPLES = 256
 """Samples in a batch: beyond that, twice as many take twice as long."""
 MAX_BYTES = 4 * 1024**2
@@ -62,16 +64,25 @@ class Batcher:
         """
         loop = asyncio.get_running_loop()
         waiting = Waiting((key, x.shape[1:], x.dtype), function, x, loop.create_future())
-        if not self._scheduled:  # not yet: all requests that arrived at the same time come first
+        if not self._scheduled:
             self._scheduled = True
-            loop.call_soon(self._start)
+            loop.call_soon(self._look, 0, PATIENCE)
         (self._quick if quick else self._waiting).append(waiting)
         found: Found = await waiting.found
         return found
 
+    def _look(self, seen: int, patience: int) -> None:
+        """Begin when no more requests come: between two looks the event loop reads those that have arrived."""
+        found = len(self._quick) + len(self._waiting)
+        patience = PATIENCE if found > seen else patience - 1
+        if patience and found < MAX_SAMPLES:
+            asyncio.get_running_loop().call_soon(self._look, found, patience)
+        else:
+            self._scheduled = False
+            self._start()
+
     def _start(self) -> None:
         """Compute what is quick, and begin with the rest as far as threads are free."""
-        self._scheduled = False
         while batch := _take(self._quick):
             _deliver(batch, compute_each(batch))
         self._running = {each for each in self._running if not each.done()}
