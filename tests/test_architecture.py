@@ -32,7 +32,8 @@ ORDER = (
     "cli",
 )
 """Each may import those before it; so there are no cycles among packages."""
-BESIDES = {"space": {"config", "data"}, "nets": {"data"}, "report": set(), "serve": {"experiments", "report", "api"}}
+BESIDES = {"space": {"config", "data"}, "nets": {"data"}, "report": set()}
+BESIDES |= dict.fromkeys(("serve", "studio"), {"experiments", "report", "api"})
 """What a package does without, although it comes before."""
 HEAVY = (
     "sklearn",

@@ -45,7 +45,7 @@ class Studio:
     def __init__(self, session: Session, context: Context) -> None:
         self.session, self.context = session, context
 
-    async def state(self) -> Response:
+    async def state(self, request: Request) -> Response:
         return respond(await self._do(self.session.state))
 
     async def start(self, request: Request) -> Response:
@@ -55,12 +55,12 @@ class Studio:
             except ValidationError as error:
                 raise RequestError('send {"start": "drawings"} or {"start": "photos"}') from error
         await self._do(self.session.start, wanted.start)
-        return await self.state()
+        return await self.state(request)
 
     async def open(self, request: Request) -> Response:
         async with self.context.bodies.receive(request) as body:
             await self._do(self.session.open, body)
-        return await self.state()
+        return await self.state(request)
 
     async def add(self, request: Request) -> Response:
         self._check_image(request)
@@ -74,14 +74,14 @@ class Studio:
 
     async def remove(self, request: Request) -> Response:
         self.session.examples.remove([_number(request)])
-        return await self.state()
+        return await self.state(request)
 
     async def remove_class(self, request: Request) -> Response:
         label = request.query_params.get("label", "")
         self.session.examples.remove([each.number for each in self.session.examples if each.label == label])
-        return await self.state()
+        return await self.state(request)
 
-    async def learn(self) -> Response:
+    async def learn(self, request: Request) -> Response:
         return respond(await self._do(self.session.learn), 202)
 
     async def answer(self, request: Request) -> Response:
@@ -91,7 +91,7 @@ class Studio:
             picture, found = await self._do(self.session.answer, body, rate)
         return respond(messages.Answer(**found, seen=base64.b64encode(picture.thumbnail).decode()))
 
-    async def model(self) -> Response:
+    async def model(self, request: Request) -> Response:
         return _download(await self._do(self.session.model_file_bytes), "model.safetensors")
 
     async def onnx(self, request: Request) -> Response:

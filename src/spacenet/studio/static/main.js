@@ -97,9 +97,10 @@ function showKnown() {
 }
 
 /** The map, with the task that answered. */
-function showMap(task = null) {
+function showMap(answer = null) {
+  const task = answer?.classes[0].task ?? null;
   find("map").replaceChildren(drawMap(page.state, { highlight: task, fresh: page.fresh }));
-  find("map-note").textContent = task ? `Task ${task} has answered.` : "";
+  find("map-note").textContent = answer ? `Task ${task} ${answer.unknown ? "came nearest" : "has answered"}.` : "";
   page.fresh = null;
 }
 
@@ -237,7 +238,7 @@ const tryPicture = (picture) => attempt(async () => {
   const rate = page.state.tells_unknown ? [drawRate(page.rate, changeRate)] : [];
   find("why").replaceChildren(...drawWhy(answer, page.state), ...rate);
   find("why").hidden = false;
-  return showMap(answer.classes[0].task);
+  return showMap(answer);
 });
 
 async function changeRate(rate) {

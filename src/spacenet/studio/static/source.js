@@ -22,6 +22,7 @@ export class Source {
     root.querySelector(".pad").setAttribute("aria-label", `Field to draw on (${name}). With the keyboard, use files.`);
     this.button("use").hidden = live;
     this.button("folder").hidden = live;
+    this.button("files").textContent = live ? "Choose a file…" : "Choose files…";
     root.querySelector("[data-kind=files]").multiple = !live;
     this.button("shoot").textContent = live ? "Look now" : "Take a picture";
     this.listen();
