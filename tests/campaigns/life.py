@@ -15,7 +15,7 @@ import torch
 
 import spacenet
 from spacenet.data.preprocessing import Array
-from spacenet.errors import DataError, ModelFileError, SettingsError, SpaceFull, SpacenetError
+from spacenet.errors import DataError, ModelFileError, RunError, SettingsError, SpaceFull, SpacenetError
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import load_model, save_model, to_bytes
 from spacenet.model.model import Model
@@ -89,6 +89,9 @@ class Life:
         except SpaceFull:
             expect(self.classifier.expand != "auto", "a network that grows is full")
             return "full"
+        except RunError:
+            expect(not model.method.divides_network, "what is learned diverges from what was learned before")
+            return "diverged"
         self.now = Record.of(self.model)
         labels = np.unique(task[1]).tolist()
         known = {(type(label), label) for learned in before.tasks for label in learned}

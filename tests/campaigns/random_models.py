@@ -14,13 +14,13 @@ LABEL_TYPES = ("int", "str", "float", "share", "bool")
 DTYPES = ("float32", "float32", "float64", "uint8", "int16")
 SHARED: dict[str, dict[str, Any]] = {
     "naive": {},
-    "ewc": {"fisher_samples": 10},
-    "ar1": {},
+    "ewc": {"fisher_samples": 10, "strength": 0.1},
+    "ar1": {"strength": 0.1},
     "er": {"memory_size": 200},
     "icarl": {"memory_size": 200},
     "gaussian": {"directions": 3},
     "slda": {},
-    "den": {"expand_by": 2},
+    "pnn": {"column": 0.2},
     "piggyback": {},
 }
 """Methods that divide no network among tasks, and settings of theirs."""
