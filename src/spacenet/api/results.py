@@ -89,7 +89,7 @@ class RunResult(Shown, RunData):
     metrics : dict
         Everything that was measured, as metrics.json holds it.
     model : Model or None
-        The model, for methods that leave one.
+        What was learned, ready to predict; None if no task was learned, or for a run of an earlier version.
     config : RunConfig
         All settings; `method`, `stream` and `seed` are among them.
     """
