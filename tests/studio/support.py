@@ -2,7 +2,7 @@
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -38,10 +38,8 @@ class Studio(Service):
     def done(self, answer: Any) -> dict[str, Any]:
         """The state when a job is over."""
         assert answer.status_code == 202, answer.text
-        deadline = time.monotonic() + 60
-        while (state := self.get("/studio"))["job"]["state"] in ("queued", "running"):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        assert wait_until(lambda: self.get("/studio")["job"]["state"] not in ("queued", "running"))
+        state = self.get("/studio")
         assert state["job"]["state"] == "done", state["job"]
         found: dict[str, Any] = state
         return found
@@ -51,6 +49,14 @@ class Studio(Service):
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
         return found
+
+
+def wait_until(holds: Callable[[], bool]) -> bool:
+    """Whether something holds after a while: a job is over a moment before its folder is removed."""
+    deadline = time.monotonic() + 60
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
 
 
 def draw(name: str, seed: int, width: int = 14) -> bytes:

@@ -14,7 +14,7 @@ from spacenet.studio import session as session_module
 from spacenet.studio.examples import MOST
 from spacenet.studio.pictures import read_picture
 from tests.model.support import model as table_model
-from tests.studio.support import PNG, SIDE, Studio, draw, studio, to_png
+from tests.studio.support import PNG, SIDE, Studio, draw, studio, to_png, wait_until
 
 Image = pytest.importorskip("PIL.Image", reason="the studio needs the extra 'studio'")
 HOSTILE = "<img src=x onerror=alert(1)> \"&'; ../../etc"
@@ -88,8 +88,8 @@ def test_a_fifth_is_set_aside_and_measured_before_and_after(taught: Studio) -> N
 def test_examples_are_deleted_after_learning(taught: Studio) -> None:
     assert taught.get("/studio")["examples"] == []
     assert taught.ask("GET", "/studio/examples/1").status_code == 404
-    left = {path.name for path in taught.session.folder.iterdir()}
-    assert left == {"model-1.safetensors", "model-1.safetensors.undo"}
+    left = {"model-1.safetensors", "model-1.safetensors.undo"}
+    assert wait_until(lambda: {path.name for path in taught.session.folder.iterdir()} == left)
     learned = [draw(name, seed) for name in "01234" for seed in range(6)]
     kept = taught.ask("GET", "/studio/model.safetensors").content
     for content in learned:
@@ -134,7 +134,7 @@ def test_canceled_learning_leaves_the_examples(fresh: Studio) -> None:
     assert fresh.ask("DELETE", f"/jobs/{number}").json()["state"] == "canceled"
     state = fresh.get("/studio")
     assert (state["tasks"], len(state["examples"][0]["examples"])) == (0, 5)
-    assert not list(fresh.session.folder.iterdir())
+    assert wait_until(lambda: not list(fresh.session.folder.iterdir()))
 
 
 def test_the_model_can_be_taken_along_and_opened_again(taught: Studio, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Photos by way of an encoder: a small one in place of the large."""
 
 import io
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 
 from spacenet.encoders import loading
 from tests.encoders.support import FEATURES, pictures, save_exported
-from tests.studio.support import Studio, studio, to_png
+from tests.studio.support import Studio, studio, to_png, wait_until
 
 Image = pytest.importorskip("PIL.Image", reason="the studio needs the extra 'studio'")
 
@@ -43,7 +42,7 @@ def test_photos_are_kept_as_features_until_they_are_learned(photos: Studio, tmp_
         assert (arrays["x"].shape, arrays["x"].dtype) == ((16, FEATURES), np.float32)
     state = photos.done(answer)
     assert [each["after"] for each in state["classes"]] == [{"right": 2, "of": 2}] * 2
-    assert not data.parent.exists()
+    assert wait_until(lambda: not data.parent.exists())
     assert not (tmp_path / "cache" / "features").exists(), "features of photos stay in the cache"
     pixels = pictures(10, 0)[0]
     for path in (tmp_path / "studio").rglob("*"):
@@ -62,7 +61,4 @@ def test_examples_are_deleted_though_no_page_asks(photos: Studio) -> None:
     for row in range(3):
         photos.add("red", photo(0, row))
     assert photos.post("/studio/learn").status_code == 202
-    deadline = time.monotonic() + 60
-    while len(photos.session.examples) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not len(photos.session.examples)
+    assert wait_until(lambda: not len(photos.session.examples))

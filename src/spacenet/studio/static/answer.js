@@ -42,10 +42,11 @@ function explain(answer, state) {
   const own = units ? `, with ${units} units of its own,` : "";
   const part = `Task ${best.task}${own} has ${percentInWords(answer.tasks[best.task - 1])} of the probability.`;
   if (answer.typicality === null) return `${part} This model cannot say “unknown”: its method keeps no class statistics, or a task had a single example of each class.`;
-  const { label, typicality } = answer.classes.reduce((one, other) => (other.typicality > one.typicality ? other : one));
-  const less = `The nearest class is ${label}: of its examples, ${percentInWords(typicality)} are less typical than this`;
-  const limit = percent(answer.rate);
-  return answer.unknown ? `${less}. Below ${limit} it says “unknown”. ${part}` : `${less}. ${part}`;
+  const less = ({ label, typicality }) => `Of the examples of ${label}, ${percentInWords(typicality)} are less typical than this`;
+  const nearest = answer.classes.reduce((one, other) => (other.typicality > one.typicality ? other : one));
+  if (answer.unknown) return `${less(nearest)}, and that is the nearest class. Below ${percent(answer.rate)} it says “unknown”. ${part}`;
+  const also = nearest === best ? "" : ` It is typical of ${nearest.label}, too, but that is less probable.`;
+  return `${less(best)}.${also} ${part}`;
 }
 
 /** How easily it says "unknown". */
