@@ -33,7 +33,7 @@ ORDER = (
 )
 """Each may import those before it; so there are no cycles among packages."""
 BESIDES = {"space": {"config", "data"}, "nets": {"data"}, "report": set()}
-BESIDES |= dict.fromkeys(("serve", "studio"), {"experiments", "report", "api"})
+BESIDES |= {name: {"experiments", "report", "api"} for name in ("serve", "studio")}
 """What a package does without, although it comes before."""
 HEAVY = (
     "sklearn",
