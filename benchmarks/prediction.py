@@ -13,7 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -83,7 +83,7 @@ def as_dense(model: Model) -> Model:
     dense = replace(model, method=model.build(learned=model.method))
     ledger = dense.method.ledger
     units = {layer.name: torch.arange(ledger.size(layer.name)) for layer in ledger.blueprint.layers}
-    dense.method.pack = Pack(ledger.blueprint.forward, cut(ledger, units), units)
+    cast(SparseMethod, dense.method).pack = Pack(ledger.blueprint.forward, cut(ledger, units), units)
     return dense
 
 

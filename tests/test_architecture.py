@@ -28,10 +28,12 @@ ORDER = (
     "report",
     "api",
     "serve",
+    "studio",
     "cli",
 )
 """Each may import those before it; so there are no cycles among packages."""
-BESIDES = {"space": {"config", "data"}, "nets": {"data"}, "report": set(), "serve": {"experiments", "report", "api"}}
+BESIDES = {"space": {"config", "data"}, "nets": {"data"}, "report": set()}
+BESIDES |= {name: {"experiments", "report", "api"} for name in ("serve", "studio")}
 """What a package does without, although it comes before."""
 HEAVY = (
     "sklearn",

@@ -29,6 +29,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
         assert title in out
     assert "tasks after forgetting: [(0, 1, 2), (3, 4, 5), ()]" in out
     assert "classes left: 0 1 2 3 4 5\n" in out
+    assert "room for more tasks: None\n" in out
     assert "tasks known: 3\n" in out
     assert re.search(r"^unknown - top: \[\] - set: \[\]$", out, re.MULTILINE)
     assert re.search(r"as tensors: (\d+ ){5}- version 4", out)

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.console import Console
 from benchmarks import prediction
 from benchmarks.prediction import BATCHES, DENSE, LABELS, NETWORK, PACKED, Options, as_dense, learned, main, measure
 from benchmarks.workload import workload
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.space.pack import cut
 
 
@@ -30,10 +32,10 @@ def test_all_parts_are_measured_and_printed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_dense_form_has_every_unit() -> None:
     with workload(1, None, tiny=True) as work:
         model = learned(work.at(100))
-    used = as_dense(model).method.pack
+    used = cast(SparseMethod, as_dense(model).method).pack
     assert used.params["hidden1-hidden2"].shape == (100, 100)
     assert used.params.keys() == cut(model.method.ledger, used.units).keys()
-    assert model.method.pack.params["hidden1-hidden2"].shape != (100, 100)
+    assert cast(SparseMethod, model.method).pack.params["hidden1-hidden2"].shape != (100, 100)
 
 
 def test_forms_that_do_not_compute_the_same_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ def test_a_service_is_described_by_the_medians_of_its_rounds() -> None:
     assert (found["per_second"], found["milliseconds"]["p50"], found["cpu_milliseconds"]) == (2.0, 2.0, 2.0)
 
 
-def test_the_clients_note_that_nobody_answers() -> None:
+def test_the_clients_note_that_no_server_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     looks = iter([False, False, True])

@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,12 @@ from safetensors import SafetensorError
 from spacenet.config.model import NetConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import ModelFileError, SpacenetError
-from spacenet.model.file import Arrays, encode, load_model, make_probe, save_model
+from spacenet.methods import get_method
+from spacenet.model.file import encode, load_model, make_probe, save_model
+from spacenet.model.file_parts import Arrays
 from spacenet.model.inspection import inspect_model
 from spacenet.model.model import Model
+from spacenet.registry import METHODS
 from spacenet.space.blueprint import Blueprint
 from tests.campaigns import forged_settings
 from tests.campaigns.children import PROBLEM, Case, Outcome, in_children, tabulate
@@ -57,7 +60,20 @@ def image_model(net: NetConfig, *tasks: list[Any], **settings: Any) -> Model:
     return learned
 
 
-MODELS: dict[str, Callable[[], Model]] = {
+def rival_of_images(name: str) -> Model:
+    """A model of a method that divides no network among tasks, with batch norm and feature maps."""
+    learned = Model(model_config(name, NetConfig("small-cnn", (6, 6, 8)), training=SHORT), IMAGES)
+    learned.learn(*blobs([0, 1], 8, IMAGES))
+    if not learned.method.needs_old_data:
+        learned.learn(*blobs([2, 3], 8, IMAGES))
+    return learned
+
+
+RIVALS = tuple(name for name in METHODS if not get_method(name).divides_network)
+"""Methods that divide no network among tasks."""
+ONE_TASK: dict[str, tuple[list[int], ...]] = {"joint": ([0, 1],)}
+"""What a method learns that can learn no second task."""
+DIVIDED: dict[str, Callable[[], Model]] = {
     "mlp": lambda: model(),
     "mlp, labels of several types": lambda: model([0, 1], ["cat", "dog"], [0.5, 2.5], [True, False]),
     "mlp, expanded": lambda: model([0, 1], [2, 3], [4, 5], selected=(15,), reserved=(10,), expand="auto"),
@@ -73,6 +89,12 @@ MODELS: dict[str, Callable[[], Model]] = {
     "small-cnn, rotations": lambda: image_model(NetConfig("small-cnn", (16, 16, 16)), rotations="all"),
     "wrn-10-1": lambda: image_model(NetConfig("wrn-10-1"), selected=(0,), reserved=(4,), connections=(0.1,)),
 }
+SHARED: dict[str, Callable[[], Model]] = {
+    **{name: partial(model, *ONE_TASK.get(name, ()), method=name) for name in RIVALS},
+    **{f"{name}, images": partial(rival_of_images, name) for name in RIVALS},
+}
+MODELS = {**DIVIDED, **SHARED}
+"""How a model of each kind is made: with a network that is divided among tasks, or otherwise."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +116,7 @@ def good(kind: str) -> Good:
 def forge(number: int) -> tuple[str, bytes]:
     """A kind of model, and the file that this number stands for."""
     rng = random.Random(number)
-    kind = rng.choice(list(MODELS))
+    kind = rng.choice(rng.choice((list(DIVIDED), list(SHARED))))
     held = good(kind)
     while True:
         facts, arrays = copy.deepcopy(held.facts), dict(held.arrays)
@@ -179,7 +201,9 @@ def _check_answers(loaded: Model, x: "np.ndarray[Any, Any]") -> None:
 
 
 def _space_left(loaded: Model, path: Path, size: int) -> None:
-    assert 0 <= loaded.space_left() <= 100, "the number of tasks left"
+    left = loaded.space_left()
+    assert (left is None) != loaded.method.divides_network, "whether tasks left are counted"
+    assert left is None or 0 <= left <= 100, "the number of tasks left"
 
 
 def _save(loaded: Model, path: Path, size: int) -> None:

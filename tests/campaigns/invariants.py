@@ -43,7 +43,11 @@ class Record:
 
     @classmethod
     def of(cls, model: Model) -> "Record":
-        ledger, probe = model.method.ledger, make_probe(model)
+        probe = make_probe(model)
+        if not model.method.divides_network:  # nothing need stay as it is from task to task
+            found = model.scores(probe).clone()
+            return cls(tuple(model.tasks), {}, {}, {}, {}, {}, probe, found, to_bytes(model))
+        ledger = model.method.ledger
         return cls(
             tuple(model.tasks),
             {name: _in_order(held) for name, held in ledger.connections.items()},
@@ -107,7 +111,11 @@ def check_continued(before: Record, after: Record, *, updated: bool = False) -> 
 
 def check_structure(model: Model) -> None:
     """Each connection has one owner, reserved units gain nothing, and there is an output for each class of a task."""
-    ledger, outputs = model.method.ledger, sum(map(len, model.tasks))
+    outputs = sum(map(len, model.tasks))
+    if not model.method.divides_network:
+        expect(len(model.outputs) == outputs, "outputs and classes do not agree")
+        return
+    ledger = model.method.ledger
     for link in ledger.blueprint.links:
         held = ledger.connections[link.name]
         position = held.target.long() * ledger.size(link.source) + held.source.long()

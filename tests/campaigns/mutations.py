@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from spacenet.model.file import Arrays, source_type
+from spacenet.model.file_ledger import source_type
+from spacenet.model.file_parts import Arrays
 from spacenet.space.blueprint import Blueprint
 from tests.model.forging import Change, Facts
 

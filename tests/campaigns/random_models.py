@@ -12,6 +12,18 @@ from tests.model.support import blobs
 
 LABEL_TYPES = ("int", "str", "float", "share", "bool")
 DTYPES = ("float32", "float32", "float64", "uint8", "int16")
+SHARED: dict[str, dict[str, Any]] = {
+    "naive": {},
+    "ewc": {"fisher_samples": 10, "strength": 0.1},
+    "ar1": {"strength": 0.1},
+    "er": {"memory_size": 200},
+    "icarl": {"memory_size": 200},
+    "gaussian": {"directions": 3},
+    "slda": {},
+    "pnn": {"column": 0.2},
+    "piggyback": {},
+}
+"""Methods that divide no network among tasks, and settings of theirs."""
 FREE_INTEGERS = 10_000
 """Labels are drawn below this number."""
 
@@ -30,6 +42,7 @@ class Kind:
 def draw_kind(chance: random.Random) -> Kind:
     net = chance.choices(("mlp", "small-cnn", "wrn-10-1"), (90, 9, 1))[0]
     method = chance.choice(("spacenet", "spacenet-density", "static-sparse"))
+    other = chance.choice(list(SHARED)) if chance.random() < 0.25 else None
     params: dict[str, Any] = {"method": method, "net": net, "random_state": chance.randrange(1000)}
     params |= {
         "epochs": chance.choice((1, 1, 2)),
@@ -49,6 +62,10 @@ def draw_kind(chance: random.Random) -> Kind:
     if len(shape) > 1:
         params["rotations"] = chance.choice(("none", "none", "first", "all"))
         params["augment"] = chance.choice(("none", "none", "crop-flip"))
+    if other is not None:
+        general = {"net", "random_state", "epochs", "batch_size", "learning_rate", "optimizer", "augment", "hidden"}
+        params = {name: value for name, value in params.items() if name in general}
+        params |= {"method": other, "method_settings": SHARED[other]}
     return Kind(shape, chance.choice(DTYPES), chance.choice(LABEL_TYPES), params)
 
 

@@ -80,7 +80,8 @@ def test_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     ("more", "words"),
     [
         ([], "--label: name the column of"),
-        (["--label", "kind", "--method", "ewc"], "ewc does not divide a network among tasks"),
+        (["--label", "kind", "--method", "joint", "--classes-per-task", "1"], "joint can only continue with all old"),
+        (["--label", "kind", "--method", "ewc", "--selected", "3"], "--selected"),
         (["--label", "kind", "--tasks", "oak/oak"], "--tasks: class oak is in more than one task"),
         (["--label", "kind", "--tasks", "oak/fir"], "--tasks: unknown class 'fir'"),
         (["--label", "kind", "--out", "there"], "--out: there is there already; choose another file, or remove it"),

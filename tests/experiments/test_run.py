@@ -9,21 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacenet.config.presets import resolve_automatic
 from spacenet.data.stream import Task
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
-from spacenet.experiments.analysis import ANALYSIS
+from spacenet.experiments.analysis import ANALYSIS, Analysis
 from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, RunData, load_config, load_run
+from spacenet.methods.base import Method
+from spacenet.methods.naive import Naive
 from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import load_model
 from spacenet.registry import METHODS
 from spacenet.training.loop import Epoch
-from spacenet.utils.tensors import load_tensors
+from spacenet.utils.tensors import save_tensors
 from tests.experiments.support import config, in_memory, outcome
 
 
@@ -66,7 +69,7 @@ def test_the_same_seed_gives_the_same_run_with_a_folder_and_without(
 ) -> None:
     data = Run(config(tmp_path, method)).execute()
     metrics, model = whole[method]
-    assert in_memory(data) == (metrics, model if data.model else b"")
+    assert in_memory(data) == (metrics, model)
     assert data.folder is None
     assert [path.name for path in tmp_path.iterdir()] == ["clouds.npz"]
 
@@ -120,6 +123,8 @@ def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     assert metrics["matrix"][0][1:] == [0.0, 0.0]
     assert metrics["task_il_acc"] == pytest.approx(sum(metrics["task_il_matrix"][-1]) / 3)
     assert metrics["task_il_acc"] >= metrics["acc"]
+    assert (found := Analysis.load(folder).calibration)
+    assert metrics["ece"] == found.ece
     assert metrics["connections"] == 3 * (40 + 40 + 16)
     assert [len(task["epochs"]) for task in metrics["tasks"]] == [3, 3, 3]
     assert metrics["layers"] == metrics["tasks"][-1]["layers"]
@@ -158,12 +163,25 @@ def test_the_model_file_holds_the_space(tmp_path: Path) -> None:
     assert 100 * np.mean(right) == pytest.approx(model.metrics["matrix"][2][task.index])
 
 
-def test_a_method_without_a_space_leaves_its_bare_tensors(tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_version_may_have_no_model(tmp_path: Path) -> None:
     folder = whole_run(tmp_path, "naive")
-    assert load_tensors(folder / MODEL)[1] == {"method": "naive"}
-    with pytest.raises(ModelFileError, match="only methods that divide a network among tasks"):
+    assert load_model(folder / MODEL).tasks == [(0, 1), (2, 3), (4, 5)]
+    save_tensors(folder / MODEL, {"network/params": torch.zeros(3)}, {"method": "naive"})
+    with pytest.raises(ModelFileError, match="with most methods, runs of earlier versions left such files: repeat"):
         load_model(folder / MODEL)
     assert load_run(folder).model is None
+
+
+@pytest.mark.parametrize("in_folder", [True, False])
+def test_a_run_ends_without_a_model_where_a_file_cannot_hold_it(
+    in_folder: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As that of a method of another package that does not say what it keeps."""
+    monkeypatch.setattr(Naive, "check_state", lambda self, state, input_shape: Method.check_state(self, state, ()))
+    data = Run(config(tmp_path, "naive"), folder=tmp_path / "run" if in_folder else None).execute()
+    found = load_run(tmp_path / "run") if in_folder else pickle.loads(pickle.dumps(data))
+    assert (found.metrics["acc"], found.model) == (data.metrics["acc"], None)
+    assert "the run leaves no model" in caplog.text
 
 
 def test_running_out_of_space_keeps_what_was_learned(tmp_path: Path) -> None:

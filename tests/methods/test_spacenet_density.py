@@ -92,7 +92,7 @@ def test_it_trains_exactly_as_spacenet() -> None:
 def test_the_network_may_say_nothing() -> None:
     method = make(SpaceNetDensity, MLP | {"network_weight": 0.0})
     learn(method, small_stream())
-    assert not any(name.startswith("network") for name in method.predictor.params)  # type: ignore[attr-defined]
+    assert not any(name.startswith("network") for name in method.predictor.params)
     assert min(accuracy(method, small_stream())) > 0.9
 
 
@@ -158,7 +158,7 @@ def test_the_weight_of_the_network_is_chosen_in_each_task(tmp_path: Path) -> Non
     np.testing.assert_array_equal(same.predict_proba(rows), model.predict_proba(rows))
     for wrong in (method.weights[:1], method.weights - 1, method.weights * 1e9, method.weights.double()):
         with pytest.raises(ValueError, match="weights"):
-            method.check_extra(method.extra_state() | {"weights": wrong}, (2,))
+            method.check_state(method.extra_state() | {"weights": wrong}, (2,))
 
 
 def test_with_a_given_weight_nothing_is_held_out() -> None:

@@ -68,14 +68,14 @@ def test_what_a_file_says_is_checked() -> None:
     method = rehearsal()
     learn(method, small_stream()[:1])
     extra = method.extra_state()
-    method.check_extra(extra, (8,))
+    method.check_state(extra, (8,))
     for name in extra:
         with pytest.raises(ValueError, match="missing|wrong size|unknown"):
-            method.check_extra({key: value for key, value in extra.items() if key != name}, (8,))
+            method.check_state({key: value for key, value in extra.items() if key != name}, (8,))
     with pytest.raises(ValueError, match="span has values"):
-        method.check_extra(extra | {"span": torch.tensor(-1.0)}, (8,))
+        method.check_state(extra | {"span": torch.tensor(-1.0)}, (8,))
     with pytest.raises(ValueError, match="unknown content"):
-        rehearsal(SPACE).check_extra(extra, (8,))
+        rehearsal(SPACE).check_state(extra, (8,))
 
 
 @pytest.mark.parametrize("name", ["replay_components", "replay_directions"])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
-from spacenet.model.file import HEADER, Arrays, compute_checksum, encode
+from spacenet.model.file import HEADER, compute_checksum, encode
+from spacenet.model.file_parts import Arrays
 from spacenet.model.model import Model
 
 Facts = dict[str, Any]

@@ -15,6 +15,16 @@ TRAINING = TrainingConfig(epochs=8, batch_size=8, learning_rate=0.1)
 PREPROCESSING = PreprocessingConfig(centering=0.0, standardize="all")
 
 
+LIGHT: dict[str, dict[str, Any]] = {
+    "acil": {"buffer_size": 40},
+    "ranpac": {"random_features": 40},
+    "dgr": {"generator_hidden": (12,), "latent": 4},
+    "er": {"memory_size": 20},
+    "icarl": {"memory_size": 20},
+}
+"""Settings of methods whose defaults take long, or much memory."""
+
+
 def blobs(classes: list[Any], per_class: int = 20, shape: tuple[int, ...] = SHAPE) -> tuple[np.ndarray, np.ndarray]:
     """Samples around a point of its own for each class, the same every time."""
     x, y = [], []
@@ -35,7 +45,8 @@ def model_config(
     **settings: Any,
 ) -> ModelConfig:
     """A configuration for small data; `settings` are the method's."""
-    own = get_method(method).Settings(**{**SPACE, **settings})
+    kind = get_method(method)
+    own = kind.Settings(**{**(SPACE if kind.divides_network else LIGHT.get(method, {})), **settings})
     return ModelConfig(method, net or NetConfig(hidden=(30, 30)), training, preprocessing, own, seed)
 
 
@@ -51,6 +62,13 @@ def model(*tasks: list[Any], **settings: Any) -> Model:
     for task in tasks or ([0, 1], [2, 3]):
         learned.learn(*blobs(task))
     return learned
+
+
+def room(learned: Model) -> int:
+    """How many more tasks fit into a network that is divided among tasks."""
+    left = learned.space_left()
+    assert left is not None
+    return left
 
 
 DENSITY_CASES: dict[str, tuple[tuple[int, ...], NetConfig, dict[str, Any]]] = {

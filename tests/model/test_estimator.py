@@ -26,7 +26,7 @@ from spacenet.methods.base import Method
 from spacenet.model.export import export_model
 from spacenet.model.file import to_bytes
 from spacenet.model.parameters import setting_parameters
-from tests.model.support import blobs
+from tests.model.support import blobs, room
 
 SMALL: dict[str, Any] = {"hidden": (40, 40), "epochs": 3}
 CHECKS = """
@@ -85,7 +85,7 @@ def test_it_learns_unseen_data_with_its_defaults() -> None:
     assert classifier.classes_.tolist() == list(range(10))
     assert classifier.score(x, y) > 0.95
     assert classifier.predict_proba(x[:7]).sum(1) == pytest.approx(np.ones(7))
-    assert 0 < classifier.space_left_ < 10
+    assert 0 < room(classifier.model_) < 10
 
 
 def test_labels_of_any_type_may_come_at_any_time_and_again() -> None:
@@ -145,7 +145,7 @@ def test_the_space_runs_out_with_an_error_or_grows() -> None:
 def test_as_many_tasks_fit_as_are_expected() -> None:
     for tasks in (1, 3, 10):
         classifier = SpaceNetClassifier(expected_tasks=tasks, epochs=1).partial_fit(*blobs([0, 1]))
-        assert classifier.space_left_ >= tasks - 1
+        assert room(classifier.model_) >= tasks - 1
 
 
 def test_save_and_load_go_on_to_the_bit(tmp_path: Path) -> None:
@@ -205,7 +205,13 @@ def test_bad_settings_are_named() -> None:
         ({"batch_size": None}, "batch_size"),
         ({"batch_size": "many"}, "batch_size"),
         ({"method": "magic"}, "unknown method 'magic'"),
-        ({"method": "naive"}, "naive does not divide a network among tasks.*choose spacenet"),
+        ({"method": "naive", "expected_tasks": 3}, "expected_tasks: naive has no such setting"),
+        ({"method": "naive", "phantom_classes": 3}, "settings of naive are given as method_settings={'phantom_cla"),
+        ({"method": "naive", "method_settings": {"magic": 1}}, "unknown setting of naive 'magic'"),
+        ({"method": "naive", "method_settings": {"epochs": 1}}, "unknown setting of naive 'epochs'|is a setting of"),
+        ({"method": "naive", "method_settings": 3}, "method_settings: not a dict"),
+        ({"method": "ewc", "method_settings": {"strength": -1.0}}, "strength: -1.0 is out of range"),
+        ({"method_settings": {"components": 1}}, "settings of spacenet-density are parameters of their own"),
         ({"method": "spacenet", "components": 3}, "components: spacenet has no such setting"),
         ({"components": 0}, "components: 0"),
         ({"representation": "edges"}, "are not images with edges"),

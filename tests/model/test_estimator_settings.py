@@ -70,10 +70,26 @@ ELSEWHERE |= {"unknown", "unknown_label", "known_classes"}
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
 OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "mirror", "nesterov"}
 """Of experts, and what needs momentum."""
+OF_METHODS_WITHOUT_PARAMETERS = {"method_settings"}
 
 
 def test_every_parameter_is_looked_at() -> None:
-    assert {*CHANGES, *FIXED, *ELSEWHERE, *OF_REHEARSAL, *OF_OTHERS} == set(SpaceNetClassifier().get_params())
+    looked_at = {*CHANGES, *FIXED, *ELSEWHERE, *OF_REHEARSAL, *OF_OTHERS, *OF_METHODS_WITHOUT_PARAMETERS}
+    assert looked_at == set(SpaceNetClassifier().get_params())
+
+
+def test_settings_of_a_method_without_parameters() -> None:
+    params: dict[str, Any] = {"method": "ewc", "hidden": (30, 30), "epochs": 2}
+    fitted = SpaceNetClassifier(**params, method_settings={"strength": 7.0}).fit(*blobs([0, 1]))
+    assert fitted.model_.config.flat()["strength"] == 7.0
+    task, found = blobs([2, 3]), {}
+    for name, own in {"same": {"strength": 7.0}, "other": {"strength": 1e6}, "default": None}.items():
+        found[name] = copy.deepcopy(fitted).set_params(method_settings=own).partial_fit(*task)
+    assert [each.model_.config.flat()["strength"] for each in found.values()] == [7.0, 1e6, 100.0]
+    assert not np.array_equal(found["same"].predict_proba(task[0]), found["other"].predict_proba(task[0]))
+    narrow = SpaceNetClassifier(method="pnn", hidden=(30, 30), epochs=1).fit(*blobs([0, 1]))
+    with pytest.raises(SettingsError, match="column: cannot change"):
+        narrow.set_params(method_settings={"column": 0.5}).partial_fit(*task)
 
 
 @pytest.fixture(scope="module")

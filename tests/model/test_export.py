@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from spacenet.config.model import NetConfig, PreprocessingConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array
 from spacenet.errors import SettingsError, SpacenetError
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model import export as files
 from spacenet.model.file import load_model, save_model
 from spacenet.model.model import Model
@@ -131,7 +132,7 @@ def test_class_statistics_are_exported_with_the_network(kind: str, to: str, tmp_
     exported = files.export_model(learned, tmp_path / "model", to)
     assert exported.max_difference < files.MAX_DIFFERENCE
     assert [layer.packed for layer in exported.layers] == [
-        len(learned.method.pack.units[layer.name]) for layer in exported.layers
+        len(cast(SparseMethod, learned.method).pack.units[layer.name]) for layer in exported.layers
     ]
     shape = learned.input_shape
     for x in (samples(1, *shape), samples(5, *shape), np.zeros((2, *shape), np.float32)):

@@ -13,7 +13,8 @@ from safetensors.numpy import save
 
 from spacenet.config.model import NetConfig
 from spacenet.errors import DataError, FileError, ModelFileError
-from spacenet.model.file import FORMAT, MAX_HEADER, Arrays, from_bytes, load_model, save_model, to_bytes
+from spacenet.model.file import FORMAT, MAX_HEADER, from_bytes, load_model, save_model, to_bytes
+from spacenet.model.file_parts import Arrays
 from spacenet.model.model import Model
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model, model_config, new_model
@@ -125,7 +126,7 @@ CRAFTED: dict[str, tuple[Change, str]] = {
     "seed of another kind": (say("config.seed", "1"), "seed"),
     "unknown setting": (say("config.method.magic", 1), "magic"),
     "unknown method": (say("config.method.name", "magic"), "magic"),
-    "method without a space": (say("config.method", {"name": "naive"}), "does not divide a network"),
+    "another kind of method": (say("config.method", {"name": "naive"}), "unknown content .links/"),
     "unknown net": (say("config.net.name", "magic"), "magic"),
     "absurd width": (say("config.net.hidden", [10**15, 30]), "hidden: .* is out of range"),
     "other width": (say("config.net.hidden", [10**6, 30]), "hidden1 is missing or of the wrong size"),

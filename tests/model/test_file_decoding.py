@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spacenet.errors import ModelFileError
-from spacenet.model.file import Arrays, from_bytes, to_bytes
+from spacenet.model.file import from_bytes, to_bytes
+from spacenet.model.file_parts import Arrays
 from spacenet.model.model import Model
 from tests.model.forging import Change, Facts, forged, put, replaced, say
 from tests.model.support import DENSITY_CASES, blobs, density_model, model

@@ -25,7 +25,7 @@ from spacenet.model.inspection import inspect_model
 from spacenet.model.model import Model
 from spacenet.space.pack import pack, packed_units
 from tests.model.forging import forged, say
-from tests.model.support import SHAPE, blobs, density_model, model, model_config
+from tests.model.support import SHAPE, blobs, density_model, model, model_config, room
 
 TASKS: list[list[int]] = [[0, 1, 2], [3, 4], [5, 6]]
 MAPS = NetConfig("small-cnn", (8, 8, 10))
@@ -172,7 +172,7 @@ def test_it_can_be_learned_again(kind: str) -> None:
     assert to_bytes(loaded) == to_bytes(edited)
     own = edited.predict_proba(x)[:, 5:]
     assert own.shape[1] == 2
-    assert edited.space_left() >= 0
+    assert room(edited) >= 0
 
 
 @pytest.mark.parametrize("kind", ["spacenet", "maps", "inputs", "features", "experts", "rotated", "described"])
@@ -300,7 +300,7 @@ def test_a_file_with_tasks_without_classes_is_refused_or_can_be_used(kind: str, 
     found.learn(*blobs([8, 9], shape=found.input_shape))
     found.forget(found.classes[0])
     assert found.predict_proba(inputs(kind)).shape[1] == 8
-    assert found.space_left() >= 0
+    assert room(found) >= 0
 
 
 @pytest.mark.parametrize("kind", ["spacenet", "inputs", "experts"])

@@ -1,7 +1,7 @@
 """Space: what is left, a warning before it is full, growth when it is wanted, and dropping what no output reads."""
 
 import logging
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -10,10 +10,11 @@ import torch
 import spacenet
 from spacenet import SpaceNetClassifier
 from spacenet.errors import SpaceFull
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.space.ledger import FREE
-from tests.model.support import blobs, density_model, model, new_model
+from tests.model.support import blobs, density_model, model, new_model, room
 
 TIGHT: dict[str, Any] = {"selected": (10,), "reserved": (10,), "connections": (0.1,)}  # three tasks in 30 units
 
@@ -73,7 +74,7 @@ def test_compact_drops_what_no_output_reads(name: str) -> None:
     x = blobs([0, 1], shape=shape)[0]
     learned.method.ledger.grow(learned.method.blueprint.hidden[0].name, 5)
     learned.method.invalidate()
-    scores, before, left = learned.scores(x), to_bytes(learned), learned.space_left()
+    scores, before, left = learned.scores(x), to_bytes(learned), room(learned)
     sizes = sum(len(state) for state in learned.method.ledger.state.values())
     learned.compact()
     assert torch.equal(learned.scores(x), scores)
@@ -86,7 +87,7 @@ def test_compact_drops_what_no_output_reads(name: str) -> None:
         entered = ledger.ingoing(layer.name) > 0
         assert not (entered & ~leads_on).any()
         assert not ((ledger.state[layer.name] != FREE) & ~leads_on & ~entered).any()
-        added = torch.arange(ledger.size(layer.name)) >= learned.method.least_size(layer)
+        added = torch.arange(ledger.size(layer.name)) >= cast(SparseMethod, learned.method).least_size(layer)
         assert bool(ledger.used(layer.name)[added].all())
     assert sum(len(state) for state in ledger.state.values()) <= sizes
     after = to_bytes(learned)
@@ -95,7 +96,7 @@ def test_compact_drops_what_no_output_reads(name: str) -> None:
     np.testing.assert_array_equal(again.predict_proba(x), learned.predict_proba(x))
     learned.compact()
     assert to_bytes(learned) == after  # there is nothing more to drop
-    assert learned.space_left() >= min(left, 1)
+    assert room(learned) >= min(left, 1)
     learned.learn(*blobs([0, 1, 2, 3], shape=shape) if name == "spacenet" else blobs([0], shape=shape))
 
 

@@ -16,7 +16,7 @@ from spacenet.model.file import to_bytes
 from spacenet.model.inspection import LayerSpace, TaskSpace, inspect_model
 from spacenet.model.model import Model
 from spacenet.space.ledger import Connections
-from tests.model.support import density_model, model_config
+from tests.model.support import density_model, model_config, room
 from tests.model.support import model as learned_model
 
 
@@ -110,7 +110,7 @@ def test_of_other_models_nothing_is_kept_of_classes() -> None:
 
 def test_what_is_left_is_what_the_model_says() -> None:
     model = learned_model()
-    assert inspect_model(model, 1).tasks_left == model.space_left() > 0
+    assert inspect_model(model, 1).tasks_left == room(model) > 0
 
 
 def test_a_method_that_cannot_go_on_has_no_space_left(monkeypatch: pytest.MonkeyPatch) -> None:

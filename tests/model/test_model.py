@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from spacenet.config.model import ModelConfig
 from spacenet.errors import DataError, RunError, SettingsError, SpaceFull
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
@@ -12,7 +11,7 @@ from spacenet.space.allocation import LIMIT
 from spacenet.space.ledger import Connections
 from spacenet.training.loop import Epoch
 from tests.model.forging import forged, put
-from tests.model.support import SHAPE, blobs, model, model_config, new_model
+from tests.model.support import SHAPE, blobs, model, model_config, new_model, room
 
 
 def accuracy(learned: Model, classes: list[object]) -> float:
@@ -140,7 +139,7 @@ def test_a_full_network_says_so_or_grows() -> None:
 
 def test_as_many_tasks_fit_as_is_said() -> None:
     learned = model([0, 1], reserved=(7,))
-    left = learned.space_left()
+    left = room(learned)
     assert 0 < left < LIMIT
     for number in range(left):
         assert learned.space_left() == left - number
@@ -156,9 +155,7 @@ def test_samples_of_another_shape_are_refused() -> None:
         new_model().predict_proba(np.zeros((2, *SHAPE)))
 
 
-def test_a_method_without_a_space_or_with_old_data_cannot_be_a_model() -> None:
-    with pytest.raises(SettingsError, match="naive does not divide a network among tasks"):
-        Model(ModelConfig("naive"), SHAPE)
+def test_a_method_that_needs_old_data_learns_one_task() -> None:
     replaying = Model(model_config("spacenet-rehearsal"), SHAPE)
     replaying.learn(*blobs([0, 1]))
     with pytest.raises(SettingsError, match="old data"):

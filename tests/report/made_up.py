@@ -151,7 +151,7 @@ def made_up_model(tasks_left: int = 2, *, image: bool = True) -> Model:
         selection = {name: torch.arange(size) for name, size in LAYER_SIZES.items()}
         return selection, {link.name: made_up_connections(link, task.index, again) for link in links}
 
-    method = SimpleNamespace(ledger=ledger, blueprint=blueprint, needs_old_data=False)
+    method = SimpleNamespace(ledger=ledger, blueprint=blueprint, needs_old_data=False, divides_network=True)
     return cast(
         Model,
         SimpleNamespace(

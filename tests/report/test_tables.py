@@ -155,12 +155,13 @@ def test_data_sets() -> None:
 
 def test_room_for_more_tasks() -> None:
     assert [capacity_text(left) for left in (None, 0, 1, 7, 100)] == [
-        "this method can only continue with all old data",
+        "not counted: this method does not divide a network among tasks",
         "no room for another task like the last one",
         "room for 1 more task like the last one",
         "room for 7 more tasks like the last one",
         "room for at least 100 more tasks like the last one",
     ]
+    assert capacity_text(None, needs_old_data=True) == "this method can only continue with all old data"
 
 
 def test_of_many_labels_the_first_are_listed() -> None:
@@ -220,6 +221,9 @@ def inspect(**over: Any) -> Inspection:
         "connections": 160,
         "weights": 160,
         "tasks_left": 2,
+        "needs_old_data": False,
+        "divides_network": True,
+        "samples_kept": 0,
         "class_memory": None,
         "sizes": FileSizes(2048, 12.8, 4096, 1024, 8192),
         "measured": {"acc": 91.5},

@@ -89,7 +89,7 @@ class RunResult(Shown, RunData):
     metrics : dict
         Everything that was measured, as metrics.json holds it.
     model : Model or None
-        The model, for methods that leave one.
+        What was learned, ready to predict; None if no task was learned, or for a run of an earlier version.
     config : RunConfig
         All settings; `method`, `stream` and `seed` are among them.
     """
@@ -111,7 +111,7 @@ class RunResult(Shown, RunData):
     def save(self, path: str | Path) -> Path:
         """Write the model to a file; `spacenet.load` reads it, and it can learn on."""
         if self.model is None:
-            raise RunError(f"{self.method} leaves no model to use; methods that divide a network among tasks do")
+            raise RunError("the run left no model to use; repeat it")
         save_model(Path(path), self.model)
         return Path(path)
 

@@ -23,12 +23,14 @@ from spacenet.errors import SettingsError
 from spacenet.model.estimator import SpaceNetClassifier
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from spacenet.model.parameters import METHODS, setting_parameters
+from spacenet.model.parameters import METHODS as WITH_PARAMETERS
+from spacenet.model.parameters import parameters_of
 from spacenet.model.predictions import accuracy
+from spacenet.registry import METHODS
 from spacenet.utils.files import real_path
 from spacenet.utils.lock import lock
 
-METHOD_HELP = f"How to learn: {', '.join(METHODS)}."
+METHOD_HELP = f"How to learn: {', '.join(METHODS)}. joint learns one task and no more."
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def _parse(arguments: Sequence[str]) -> tuple[FitOptions, dict[str, Any]]:
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--method", default=FitOptions.method)
     method = parser.parse_known_args(list(arguments))[0].method
-    own = {name: each for name, each in setting_parameters().items() if each.belongs_to(method)}
+    own = parameters_of(method)
     kind = make_dataclass("Settings", [(name, each.hint, field(default=each.default)) for name, each in own.items()])
     docs = {name: each.doc for name, each in own.items()}
     form = make_dataclass(
@@ -108,7 +110,10 @@ def _parse(arguments: Sequence[str]) -> tuple[FitOptions, dict[str, Any]]:
     filled = fill(form, arguments, "fit", describe(FitOptions))
     options = FitOptions(**vars(filled.main))
     check(options)
-    return options, vars(filled.settings)
+    settings = vars(filled.settings)
+    if method not in WITH_PARAMETERS:
+        settings["method_settings"] = {name: settings.pop(name) for name, each in own.items() if each.methods}
+    return options, settings
 
 
 def _split(options: FitOptions, labeled: LabeledData) -> TaskLabels:

@@ -67,7 +67,7 @@ def print_summary(summary: dict[str, Any], as_json: bool) -> None:
 
 
 def count_connections(model: Model) -> int:
-    return sum(map(len, model.method.ledger.connections.values()))
+    return sum(layer.connections for layer in model.method.layer_usage())
 
 
 def _keys(labels: Sequence[Any]) -> set[tuple[type, Any]]:

@@ -28,6 +28,7 @@ COMMANDS = {
     "inspect": ("MODEL", "show what a model holds and how much space is left"),
     "export": ("MODEL", "write a model as ONNX or for torch"),
     "serve": ("MODEL", "serve a model over HTTP"),
+    "studio": ("[MODEL]", "teach a model in the browser"),
     "data": ("list | fetch NAME", "list the data sets, or download one"),
 }
 """The arguments and the summary of each command, a function of the module of the same name in `spacenet.cli`."""

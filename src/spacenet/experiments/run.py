@@ -6,9 +6,10 @@ model.safetensors; until then state.safetensors, from which it can be resumed.
 
 import dataclasses
 import json
+import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,6 @@ from spacenet.experiments.metrics import (
 )
 from spacenet.methods import get_method
 from spacenet.methods.base import Method
-from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.model import Model
 from spacenet.nets import build_net, resolve_net
@@ -45,8 +45,12 @@ from spacenet.utils.files import make_folder, report_os_errors, save_text
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.tensors import in_section, load_tensors, save_tensors, section
 
+log = logging.getLogger("spacenet")
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
-MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
+MEASURED = (
+    *("stream", "evaluated_on", "tasks_learned", "matrix"),
+    *("acc", "task_il_acc", "bwt", "forgetting", "fwt", "ece"),
+)
 """Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
 MAX_MATRIX = 256
 """With more tasks, the model file does without the accuracy matrix: its header, which is read first, has a limit."""
@@ -61,7 +65,7 @@ class RunData:
     """The content of metrics.json."""
     analysis: Analysis
     model: Model | None = None
-    """None for methods whose networks are not models of their own."""
+    """None if no task was learned, or if the file of a finished run cannot be used."""
     folder: Path | None = None
 
     @property
@@ -85,7 +89,22 @@ class RunData:
         return {**self.__dict__, "model": to_bytes(self.model) if self.model else None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({**state, "model": from_bytes(state["model"]) if state["model"] else None})
+        model = None
+        if state["model"]:
+            with warn_of_model(state["config"].model.method):
+                model = from_bytes(state["model"])
+        self.__dict__.update({**state, "model": model})
+
+
+@contextmanager
+def warn_of_model(method: str) -> Iterator[None]:
+    """Go on without a model where a file cannot hold one: a method of another package may keep what it does not say."""
+    try:
+        yield
+    except UnreadableModelError:
+        raise
+    except ModelFileError as error:
+        log.warning("spacenet: warning: the run leaves no model (%s; see Method.check_state of %s)", error, method)
 
 
 def load_config(folder: Path) -> RunConfig:
@@ -132,7 +151,8 @@ def load_run(folder: Path) -> RunData:
 
 
 def _load_model(path: Path) -> Model | None:
-    """The model of a run, if it has one; not every method leaves one, and the file may have been removed."""
+    """The model of a run, if it has one: runs of earlier versions left none with most methods, and the file may have
+    been removed."""
     if not path.is_file():
         return None
     try:
@@ -296,28 +316,28 @@ class Run:
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
             return RunData(self.config, metrics, self.analysis)
-        model = self._model(metrics)
         if self.output is not None:
             tests, classes = self.tests[:learned], self.classes[:learned]
-            self.analysis.record_predictions(self.output, self.stream, tests)
+            metrics["ece"] = self.analysis.record_predictions(self.method.logits(self.output), self.stream, tests).ece
             self.analysis.record_truncation(self.method, tests, classes, self.stream.input_shape)
-        data = RunData(self.config, metrics, self.analysis, model, self.folder)
+        model = self._model(metrics)
         if self.folder is not None:
-            if model is None:
-                kept = {**in_section("network", self.method.network_state()), **self.method.extra_state()}
-                save_tensors(self.folder / MODEL, kept, {"method": self.config.model.method})
-            else:
-                save_model(self.folder / MODEL, model)
+            saved = None
+            with warn_of_model(self.config.model.method):
+                if model is not None:
+                    save_model(self.folder / MODEL, model)
+                saved = model
+            model = saved
             self.analysis.save(self.folder)
             save_text(self.folder / METRICS, json.dumps(metrics, indent=1) + "\n")
             remove_state(self.folder)
         self._call(lambda callback: callback.on_run_end(metrics))
-        return data
+        return RunData(self.config, metrics, self.analysis, model, self.folder)
 
     def _model(self, metrics: dict[str, Any]) -> Model | None:
-        """A model to use, where the method's network is one."""
+        """A model to use, if a task was learned."""
         tasks: list[tuple[Any, ...]] = [tuple(labels) for labels in self.stream.task_labels[: len(self.record.matrix)]]
-        if not isinstance(self.method, SparseMethod) or not tasks:
+        if not tasks:
             return None
         training = dataclasses.replace(self.config.model.training, device="auto", devices=1)
         config = dataclasses.replace(

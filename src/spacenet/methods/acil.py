@@ -1,6 +1,7 @@
 """ACIL: a linear classifier on random features, computed in closed form, the same as from all data at once."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -11,10 +12,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from spacenet.config.settings import WIDE
-from spacenet.methods.base import PREDICT_BATCH, Choice, MethodSettings, Params, Stream, Task, Uniform, kept
+from spacenet.errors import RunError
+from spacenet.methods.base import PREDICT_BATCH, Choice, LayerUsage, MethodSettings, Params, Stream, Task, Uniform, kept
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import Representation
 from spacenet.methods.shared.frozen_features import FrozenFeatures
+from spacenet.space.blueprint import Blueprint
+from spacenet.utils.tensors import take_tensors
+
+WHAT = "the random features"
 
 
 @dataclass(frozen=True)
@@ -55,14 +61,31 @@ class ACIL(FrozenFeatures):
     sums: dict[str, Tensor] = kept("sums", dict)
     """For each stream the sum of h yᵀ, (buffer size, classes)."""
 
-    def setup(self) -> None:
-        super().setup()
-        kind = self.settings.representation
-        self.uses_features = kind == "features" or (kind == "auto" and self.blueprint.convolves)
+    @property
+    def uses_features(self) -> bool:
+        """Whether random features are computed from those of the network."""
+        return _uses_features(self.settings, self.blueprint)
+
+    @classmethod
+    def count_new_numbers(cls, blueprint: Blueprint, settings: ACILSettings) -> int:
+        return super().count_new_numbers(blueprint, settings) if _uses_features(settings, blueprint) else 0
+
+    def build(self) -> None:
+        if self.uses_features:
+            super().build()
+
+    def new_outputs(self, task: Task) -> int:
+        return super().new_outputs(task) if self.uses_features else 0
+
+    def layer_usage(self) -> list[LayerUsage]:
+        return super().layer_usage() if self.uses_features else []
 
     def check(self, stream: Stream) -> list[str]:
-        self._representation(stream.input_shape)
+        self.check_inputs(stream.input_shape)
         return super().check(stream)
+
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
+        self._representation(shape)
 
     def _representation(self, shape: tuple[int, ...]) -> Representation:
         kind: Representation = "features" if self.uses_features else self.settings.representation
@@ -112,7 +135,10 @@ class ACIL(FrozenFeatures):
         """The classifier's weights, (buffer size, classes)."""
         gram = self.correlations[stream]
         ridge = self.settings.ridge * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
-        return torch.cholesky_solve(self.sums[stream], torch.linalg.cholesky(gram + ridge))
+        factor, info = torch.linalg.cholesky_ex(gram + ridge)
+        if int(info):
+            raise RunError("the classifier cannot be computed: the values that were learned from are too large")
+        return torch.cholesky_solve(self.sums[stream], factor)
 
     @cached_property
     def weights(self) -> Params:
@@ -124,9 +150,26 @@ class ACIL(FrozenFeatures):
         parts = [factor[stream] * (h @ self.weights[stream]) for stream, h in self.streams(x).items()]
         return torch.stack(parts).sum(0).float()
 
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        size, classes = self.settings.buffer_size, self.classes[-1].stop
+        inputs = self.represent(torch.zeros(0, *input_shape)).shape[1]
+        rest = take_tensors(state, {"network/projection": (size, inputs)}, WHAT)
+        for stream in ("main", "compensation")[: 2 if self.settings.compensation else 1]:
+            shapes = {f"correlations/{stream}": (size, size), f"sums/{stream}": (size, classes)}
+            rest = take_tensors(rest, shapes, WHAT, dtype=torch.double)
+        super().check_state(rest, input_shape)
+
+    def saved_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        return super().saved_shapes(sizes) if self.uses_features else {}
+
     def params_to_save(self) -> dict[str, Tensor]:
         return super().params_to_save() if self.uses_features else {}
 
     def load_params(self, params: Params) -> None:
         if params:
             super().load_params(params)
+
+
+def _uses_features(settings: ACILSettings, blueprint: Blueprint) -> bool:
+    kind = settings.representation
+    return kind == "features" or (kind == "auto" and blueprint.convolves)

@@ -13,6 +13,7 @@ A method is a short file that declares its settings and overrides the hooks it n
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows them
 """
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -31,14 +32,15 @@ from spacenet.config.model import MethodSettings
 from spacenet.config.ranges import Choice, Range, Uniform
 from spacenet.config.settings import field_types
 from spacenet.data.stream import Samples, Stream, Task
-from spacenet.errors import SettingsError
+from spacenet.methods.abilities import Abilities
 from spacenet.methods.density.densities import ClassMemory
+from spacenet.methods.kept import Keeper, kept
 from spacenet.methods.shared.memory import Memory
 from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
 from spacenet.utils.seeding import generator
-from spacenet.utils.tensors import in_section, section
+from spacenet.utils.tensors import check_finite
 
 __all__ = ["Batch", "LayerUsage", "Method", "MethodSettings", "kept", "map_batches"]
 __all__ += ["Choice", "Optimizer", "Params", "Samples", "Stream", "Task", "Uniform"]  # what most methods need
@@ -88,27 +90,7 @@ def map_batches(function: Callable[[Tensor], Tensor], x: Tensor, device: torch.d
     return torch.cat([function(part.to(device)).cpu() for part in x.split(PREDICT_BATCH)])
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What `kept` declares."""
-
-    name: str
-    create: Callable[[], Any] | None
-    on_cpu: bool
-
-
-def kept(name: str, create: Callable[[], Any] | None = None, *, on_cpu: bool = False) -> Any:
-    """Declare, in a method's class, an attribute that belongs to its state, with its name there.
-
-    It may be a tensor, an integer, a dictionary of tensors, a list with one such dictionary per task learned, or an
-    object with `tensors()` and `load(tensors)`. `create` gives the initial value; without it, `setup` creates one. What
-    begins with "task/" is in the state only while a task is being learned, and gets its initial value back when the
-    task ends. What is not `on_cpu` is restored to the method's device.
-    """
-    return _Kept(name, create, on_cpu)
-
-
-class Method(ABC):
+class Method(Keeper, Abilities, ABC):
     """A continual-learning method, learning one stream of tasks.
 
     A subclass sets `name` and `strategy`, declares its settings, and overrides the hooks it needs. What it creates once
@@ -135,12 +117,13 @@ class Method(ABC):
     def __init__(
         self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
     ) -> None:
-        self.blueprint, self.settings, self.seed, self.device = blueprint, settings, seed, device
+        self.settings, self.seed, self.device, self.design = settings, seed, device, blueprint
+        self.blueprint = self.suit_network(blueprint, settings)
         self.memory = Memory()
         self.tasks_learned = 0
         self.classes: list[range] = []
         """The classes of each task learned, and of the one being learned."""
-        self._initialize()
+        self.initialize_kept()
         self.setup()
 
     def __init_subclass__(cls) -> None:
@@ -154,6 +137,16 @@ class Method(ABC):
             hints = {f"method.{name}": _declarations(hint) for name, hint in field_types(cls.Settings).items()}
             ranges = {name: each for name, hint in hints.items() for each in hint if isinstance(each, Range)}
             cls.search_space = cls.training_space | ranges
+
+    @classmethod
+    def suit_network(cls, blueprint: Blueprint, settings: Any) -> Blueprint:
+        """The network that the method trains, if it is another one than the one that is configured."""
+        return blueprint
+
+    @classmethod
+    def count_new_numbers(cls, blueprint: Blueprint, settings: Any) -> int:
+        """How many numbers a new method creates for the network that it trains."""
+        return 0
 
     def setup(self) -> None:
         """Create what the method needs. Called once, at the end of the constructor."""
@@ -237,7 +230,7 @@ class Method(ABC):
     def end_task(self, task: Task) -> None:
         """Called when the task's training is over. After this its data is gone, unless the method keeps it."""
         self.tasks_learned += 1
-        self._initialize(TASK)
+        self.initialize_kept(TASK)
         self.invalidate()
 
     # Using what was learned
@@ -249,6 +242,10 @@ class Method(ABC):
     def predict_all(self, x: Tensor) -> Tensor:
         """`predict` for any number of samples, in bounded memory."""
         return map_batches(self.predict, x, self.device)
+
+    def logits(self, scores: Tensor) -> Tensor:
+        """Scores of any number of samples in a form of which softmax makes probabilities."""
+        return scores
 
     def activations(self, x: Tensor) -> dict[str, Tensor]:
         """The activations of each hidden layer, (n, units); empty where there is no single network."""
@@ -272,47 +269,19 @@ class Method(ABC):
             PROGRESS + "classes": torch.tensor(counts, dtype=torch.int32),
             PROGRESS + "tasks": torch.tensor(self.tasks_learned, dtype=torch.int32),
         }
-        for attribute, each in self._declared().items():
-            if self.in_task or not each.name.startswith(TASK):
-                state |= _to_tensors(each.name, getattr(self, attribute))
+        state |= self.kept_tensors(without=None if self.in_task else TASK)
         return {name: tensor.detach() for name, tensor in state.items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         """Restore what `state` returned."""
-        counts = state[PROGRESS + "classes"].tolist()
-        self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
-        self.tasks_learned = int(state[PROGRESS + "tasks"])
-        self._initialize()
-        for attribute, each in self._declared().items():
-            setattr(self, attribute, self._restore(getattr(self, attribute), each, state))
+        self.set_progress(state[PROGRESS + "classes"].tolist(), int(state[PROGRESS + "tasks"]))
+        self.load_kept(state, self.tasks_learned)
         self.invalidate()
 
-    @classmethod
-    def _declared(cls) -> dict[str, _Kept]:
-        """What the class and its bases declare with `kept`, by attribute."""
-        found = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
-        return {name: value for name, value in found.items() if isinstance(value, _Kept)}
-
-    def _initialize(self, prefix: str = "") -> None:
-        """Give what is kept under names with this prefix its initial value."""
-        for attribute, each in self._declared().items():
-            if each.create is not None and each.name.startswith(prefix):
-                setattr(self, attribute, each.create())
-
-    def _restore(self, old: Any, each: _Kept, state: Mapping[str, Tensor]) -> Any:
-        """The new value of an attribute; a tensor or number that is not in the state keeps its old one."""
-        device = CPU if each.on_cpu else self.device
-        copies = {key: t.to(device, copy=True) for key, t in state.items() if f"{key}/".startswith(f"{each.name}/")}
-        if isinstance(old, Tensor):
-            return copies.get(each.name, old)
-        if isinstance(old, int):
-            return type(old)(int(copies.get(each.name, old)))
-        if isinstance(old, list):
-            return [section(copies, f"{each.name}/{task}") for task in range(self.tasks_learned)]
-        if isinstance(old, dict):
-            return section(copies, each.name)
-        old.load(section(copies, each.name))
-        return old
+    def set_progress(self, counts: Sequence[int], tasks: int) -> None:
+        """Note how many classes each task has, and how many tasks are learned."""
+        self.classes = [range(start, stop) for start, stop in pairwise(accumulate(counts, initial=0))]
+        self.tasks_learned = tasks
 
     def invalidate(self) -> None:
         """Discard every `cached_property`, because the state that it was computed from has changed."""
@@ -331,10 +300,24 @@ class Method(ABC):
         """What is kept from task to task besides the network: importance of weights, an old copy, masks, …"""
         return {name: t for name, t in self.state().items() if not name.startswith((NETWORK, PROGRESS, TASK))}
 
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        """Raise `ValueError` if this cannot be the `extra_state` that goes with the network the method has already."""
-        if extra:
-            raise ValueError(f"unknown content ({', '.join(sorted(extra)[:3])})")
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        """Raise `ValueError` if this cannot be what a method keeps that has learned the tasks in `classes`: names and
+        types, shapes, possible values. What it is given comes from a file, and is not trusted.
+
+        A subclass checks what it keeps itself, see `take_tensors`, and leaves the rest to its base. What is left here
+        must be declared with `kept` by a class that checks nothing: then all finite numbers are possible.
+        """
+        unknown = sorted(name for name in state if not f"{name}/".startswith(self.unchecked_names()))
+        if unknown:
+            raise ValueError(f"unknown content ({', '.join(unknown[:3])})")
+        check_finite(state, dict.fromkeys(state, -math.inf), f"what {self.name} keeps")
+
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
+        """Raise `SettingsError` if the settings cannot work on samples of this shape; what depends on it is set up."""
+
+    def packed_sizes(self) -> dict[str, int]:
+        """How many units of each hidden layer `predictor` has."""
+        return {layer.name: layer.used for layer in self.layer_usage()[:-1]}
 
     # Measuring what is kept
 
@@ -345,16 +328,6 @@ class Method(ABC):
     def truncate(self, directions: int) -> Pack:
         """The predictor with only the first directions of each Gaussian, for methods that keep class statistics."""
         raise NotImplementedError(f"{self.name} keeps no class statistics")
-
-    @property
-    def detector(self) -> Pack:
-        """The function that computes `typicality`, for methods that keep class statistics."""
-        raise SettingsError(f"{self.name} cannot tell unknown classes; choose spacenet-density", setting="unknown")
-
-    @property
-    def open_set_predictor(self) -> Pack:
-        """The function that computes scores and typicality, for these methods."""
-        return self.detector
 
     def typicality(self, x: Tensor) -> Tensor:
         """For any number of samples, about the fraction of their class's own samples that are less typical of it,
@@ -373,6 +346,10 @@ class Method(ABC):
         """How many trained numbers the network has in the end."""
         return sum(tensor.numel() for tensor in self.network_state().values() if tensor.is_floating_point())
 
+    def bytes_to_predict(self) -> int:
+        """Size of the numbers that a prediction is computed from."""
+        return sum(tensor.nbytes for tensor in self.network_state().values())
+
     def bytes_kept(self) -> int:
         """Size of everything kept from one task to the next."""
         return sum(tensor.nbytes for tensor in self.network_state().values()) + self.extra_bytes()
@@ -386,14 +363,3 @@ def _declarations(hint: Any) -> tuple[Any, ...]:
     """What a type is annotated with, also where it may be None instead."""
     within = get_args(hint)
     return within if NoneType not in within else tuple(each for part in within for each in get_args(part))
-
-
-def _to_tensors(name: str, value: Any) -> dict[str, Tensor]:
-    """The value of a declared attribute as part of a state; an empty tensor is left out."""
-    if isinstance(value, Tensor):
-        return {name: value} if value.numel() else {}
-    if isinstance(value, int):
-        return {name: torch.tensor(int(value))}
-    if isinstance(value, list):
-        return {key: t for task, own in enumerate(value) for key, t in in_section(f"{name}/{task}", own).items()}
-    return in_section(name, value if isinstance(value, dict) else value.tensors())

@@ -1,5 +1,6 @@
 """CLNP: units that a task hardly uses are pruned and left to later tasks; all others are frozen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from spacenet.errors import SpaceFull
 from spacenet.methods.base import PREDICT_BATCH, Batch, LayerUsage, kept, map_batches
 from spacenet.methods.shared.masked import Masked, OwnLossSettings
 from spacenet.space.blueprint import Params
+from spacenet.utils.tensors import take_tensors
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ class CLNP(Masked):
     def setup(self) -> None:
         super().setup()
         self.taken = {layer.name: torch.zeros(layer.size, dtype=torch.bool) for layer in self.blueprint.hidden}
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        shapes = {f"taken/{layer.name}": (layer.size,) for layer in self.blueprint.hidden}
+        super().check_state(take_tensors(state, shapes, "units of tasks", dtype=torch.bool), input_shape)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         if all(bool(taken.all()) for taken in self.taken.values()):

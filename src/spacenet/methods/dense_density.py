@@ -1,5 +1,6 @@
 """The class statistics of spacenet-density on a dense network: what they reach without the space."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +12,7 @@ from spacenet.methods.density.densities import Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings
 from spacenet.methods.shared.frozen_features import FrozenFeatures
+from spacenet.utils.tensors import section
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class DenseDensity(FrozenFeatures):
         h = map_batches(self.represent, task.train.x, self.device)
         self.densities.add(h, task.train.y.cpu(), task.classes, self.rng(class_statistics.SEED, task.index))
         super().end_task(task)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        size = self.represent(torch.zeros(0, *input_shape)).shape[1]
+        self.densities.check(section(state, "density"), self.classes[-1].stop, size)
+        rest = {name: tensor for name, tensor in state.items() if not name.startswith("density/")}
+        super().check_state(rest, input_shape)
 
     def represent(self, x: Tensor) -> Tensor:
         """The features that class statistics are computed on, (n, d)."""

@@ -1,5 +1,7 @@
 """Deep generative replay (DGR): a generator produces samples of earlier tasks, so that none have to be kept."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -12,7 +14,9 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, MethodSettings, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod
 from spacenet.methods.shared.vae import VAE
+from spacenet.utils.tensors import take_tensors
 
+WHAT, LEAST_SPAN = "the generator", 1e-6
 TEMPERATURE = 2.0
 """Of soft labels, as in van de Ven and Tolias."""
 
@@ -71,10 +75,16 @@ class DGR(DenseMethod):
             self.old, self.old_vae = self.copy_params(), self.vae.copy()
         else:
             self.low = data.x.amin(0)
-            self.span = (data.x - self.low).amax().clamp(min=1e-6)
+            self.span = (data.x - self.low).amax().clamp(min=LEAST_SPAN)
             rng = self.rng("generator")
             self.vae = VAE.initialize(self.low.numel(), settings.generator_hidden, settings.latent, rng, self.device)
         super().begin_task(task, data)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        shapes = VAE.shapes(math.prod(input_shape), self.settings.generator_hidden, self.settings.latent)
+        rest = take_tensors(state, {f"generator/{name}": shape for name, shape in shapes.items()}, WHAT)
+        rest = take_tensors(rest, {"low": input_shape}, WHAT)
+        super().check_state(take_tensors(rest, {"span": ()}, WHAT, least=LEAST_SPAN), input_shape)
 
     def prepare(self, data: Samples) -> None:
         super().prepare(data)

@@ -9,8 +9,9 @@ from annotated_types import Ge
 from torch import Tensor
 
 from spacenet.methods.base import Task, Uniform, kept
-from spacenet.methods.shared.quadratic_penalty import PenaltySettings, QuadraticPenalty, pad_rows, sample_subset
+from spacenet.methods.shared.quadratic_penalty import WHAT, PenaltySettings, QuadraticPenalty, pad_rows, sample_subset
 from spacenet.space.operations import add_phantoms
+from spacenet.utils.tensors import take_tensors
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,9 @@ class EWC(QuadraticPenalty):
 
     def next_anchor(self) -> dict[str, Tensor]:
         return {name: pad_rows(old, self.params[name]) for name, old in self.anchor.items()}
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        super().check_state(take_tensors(state, self.measured_shapes("anchor"), WHAT), input_shape)
 
     def end_task(self, task: Task) -> None:
         self.consolidate(self.fisher(task))

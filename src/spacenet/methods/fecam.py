@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from spacenet.errors import SettingsError
 from spacenet.methods.base import MethodSettings, Task, Uniform, kept, map_batches
 from spacenet.methods.shared.frozen_features import FrozenFeatures
+from spacenet.utils.tensors import take_tensors
 
 
 def shrink(covariance: Tensor, diagonal: float, off_diagonal: float) -> Tensor:
@@ -76,6 +77,11 @@ class FeCAM(FrozenFeatures):
         new = [torch.cov(self._transform(each).T, correction=0) for each in own]
         self.covariances = torch.stack([*self.covariances, *new])
         super().end_task(task)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        classes, size = self.classes[-1].stop, self.count_features(input_shape)
+        shapes = {"means": (classes, size), "covariances": (classes, size, size)}
+        super().check_state(take_tensors(state, shapes, "class statistics"), input_shape)
 
     def _transform(self, h: Tensor) -> Tensor:
         return h.clamp_min(0.0) ** self.settings.power

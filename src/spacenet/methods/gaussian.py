@@ -1,14 +1,16 @@
 """A few Gaussians for each class: the class statistics of spacenet-density without its network."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from spacenet.methods.base import Task, kept
+from spacenet.methods.base import NETWORK, Task, kept
 from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, UntrainedMethod, UntrainedSettings
 from spacenet.space.pack import Pack
+from spacenet.utils.tensors import section
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,20 @@ class Gaussian(UntrainedMethod):
         super().setup()
         self.densities = self.settings.build_densities(whiten=False)
 
-    def use_shape(self, shape: tuple[int, ...]) -> None:
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
         kind = class_statistics.resolve_representation(self.settings.representation, shape)
         self.densities = self.settings.suit(self.densities, shape, kind)
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         self.densities.add(h, y, task.classes, self.rng(class_statistics.SEED, task.index))
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.densities.keep(kept)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        size = self.count_features(input_shape)
+        self.densities.check(section(state, "network"), self.classes[-1].stop, size)
+        super().check_state({name: t for name, t in state.items() if not name.startswith(NETWORK)}, input_shape)
 
     def compute_params(self) -> dict[str, Tensor]:
         return self.densities.compute_params()

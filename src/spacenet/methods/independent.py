@@ -1,6 +1,8 @@
 """One independent dense network for each task: what isolation alone gives."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import torch
@@ -8,8 +10,11 @@ from annotated_types import Gt, Le
 from torch import Tensor
 
 from spacenet.methods.base import LayerUsage, Params, Samples, Task, Uniform, kept
-from spacenet.methods.shared.dense import DenseMethod, PhantomSettings
+from spacenet.methods.shared.dense import DenseMethod, PhantomSettings, param_shapes
 from spacenet.methods.shared.task_models import scale_hidden
+from spacenet.space.blueprint import Blueprint
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import in_section, section, take_tensors
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,9 @@ class Independent(DenseMethod):
     networks: list[dict[str, Tensor]] = kept("network/tasks", list)
     """The network of each task learned."""
 
-    def setup(self) -> None:
-        self.blueprint = scale_hidden(self.blueprint, self.settings.width)
-        super().setup()
+    @classmethod
+    def suit_network(cls, blueprint: Blueprint, settings: IndependentSettings) -> Blueprint:
+        return scale_hidden(blueprint, settings.width)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         self.build()
@@ -57,6 +62,16 @@ class Independent(DenseMethod):
         with torch.no_grad():
             return torch.cat([self.blueprint.forward(network, x) for network in self.all_networks()], 1)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        networks = self.all_networks()
+        params = {name: t for n, own in enumerate(networks) for name, t in in_section(f"{n}", own).items()}
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            return torch.cat([self.blueprint.forward(section(params, f"{n}"), x) for n in range(len(networks))], 1)
+
+        return Pack(forward, params)
+
     def layer_usage(self) -> list[LayerUsage]:
         """All networks side by side."""
         layers = []
@@ -66,6 +81,17 @@ class Independent(DenseMethod):
             connections = sum(network[name].shape[:2].numel() for network in self.all_networks() for name in into)
             layers.append(LayerUsage(layer.name, units, used=units, reserved=0, unused=0, connections=connections))
         return layers
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        sizes, output = self.saved_sizes(), self.blueprint.output.name
+        for task, classes in enumerate(self.classes):
+            shapes = param_shapes(self.blueprint, sizes | {output: len(classes)})
+            own = {f"network/tasks/{task}/{name}": shape for name, shape in shapes.items()}
+            state = take_tensors(state, own, f"the network of task {task + 1}")
+        super().check_state(state, input_shape)
+
+    def saved_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        return {}
 
     def params_to_save(self) -> dict[str, Tensor]:
         """Only in the middle of a task; then it is among the networks."""

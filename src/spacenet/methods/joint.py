@@ -14,6 +14,10 @@ class Joint(DenseMethod):
         self.build()
         super().begin_task(task, data)
 
+    @property
+    def needs_old_data(self) -> bool:
+        return True
+
     def new_outputs(self, task: Task) -> int:
         return task.classes.stop
 

@@ -1,5 +1,6 @@
 """LDC: class means follow the features as these drift, by a map that is learned from the new task's samples."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from spacenet.methods.base import Task, Uniform, kept, map_batches
 from spacenet.methods.shared.distillation import Distillation, DistillationSettings
+from spacenet.utils.tensors import take_tensors
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,10 @@ class LDC(Distillation):
         own = [new[task.train.y.cpu() == number].mean(0).to(self.device) for number in task.classes]
         self.means = torch.stack([*self.means, *own])
         super().end_task(task)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        means = self.classes[-1].stop, self.count_features(input_shape)
+        super().check_state(take_tensors(state, {"means": means}, "class means"), input_shape)
 
     def predict(self, x: Tensor) -> Tensor:
         """The negative distance to each class's mean."""

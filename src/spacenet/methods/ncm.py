@@ -1,10 +1,13 @@
 """Nearest class mean: what is kept of a class is the mean of its samples."""
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 
 from spacenet.methods.base import Params, Task, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
+from spacenet.utils.tensors import take_tensors
 
 
 class NCM(UntrainedMethod):
@@ -22,6 +25,13 @@ class NCM(UntrainedMethod):
 
     def add_classes(self, h: Tensor, y: Tensor, task: Task) -> None:
         self.means = torch.stack([*self.means, *(h[y == number].mean(0) for number in task.classes)])
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.means = self.means[kept]
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        means = self.classes[-1].stop, self.count_features(input_shape)
+        super().check_state(take_tensors(state, {"network/means": means}, "class means"), input_shape)
 
     def compute_params(self) -> dict[str, Tensor]:
         return {"means": self.means}

@@ -1,6 +1,7 @@
 """PackNet: packs several tasks into one network by pruning."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -12,6 +13,7 @@ from spacenet.errors import SpaceFull
 from spacenet.methods.base import Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
+from spacenet.utils.tensors import take_tensors
 
 FREE = 255
 
@@ -47,6 +49,13 @@ class PackNet(PerTaskBatchNorm):
         super().setup()
         weights = {link.name: self.params[link.name] for link in self.inner_links()}
         self.owner = {name: torch.full_like(weight, FREE, dtype=torch.uint8) for name, weight in weights.items()}
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        owners = {f"owner/{link.name}": tuple(self.params[link.name].shape) for link in self.inner_links()}
+        rest = take_tensors(state, owners, "owners of weights", dtype=torch.uint8, most=FREE)
+        if any(bool(((state[name] >= len(self.classes)) & (state[name] != FREE)).any()) for name in owners):
+            raise ValueError("a weight belongs to a task that does not exist")
+        super().check_state(rest, input_shape)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         for link in self.inner_links():  # first, because it may raise SpaceFull

@@ -1,6 +1,6 @@
 """PathNet: an evolutionary algorithm chooses the path of a task through a network of modules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -12,6 +12,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch, Choice, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import Subnetworks, cut
+from spacenet.utils.tensors import take_tensors
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,13 @@ class PathNet(Subnetworks):
         self.population = next_generation(self.population, fitness, self.limits, rng)
         if last:  # batch norm is recalibrated for the best path
             self._set_turns([self.best])
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        shape = len(self.classes), len(self.limits), self.settings.active
+        rest = take_tensors(state, {"paths": shape}, "paths", dtype=torch.uint8)
+        if bool((state["paths"] >= self.limits).any()):
+            raise ValueError("paths: a module that does not exist")
+        super().check_state(rest, input_shape)
 
     # What a path is
 

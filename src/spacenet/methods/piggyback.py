@@ -12,6 +12,7 @@ from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import PerTaskBatchNorm
+from spacenet.utils.tensors import take_tensors
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,12 @@ class Piggyback(PerTaskBatchNorm):
         on = {name: score.detach() > self.settings.threshold for name, score in self.mask_scores.items()}
         self.masks.append({name: pack_mask(mask) for name, mask in on.items()})
         super().end_task(task)
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        sizes = {link.name: -(-self.params[link.name].numel() // 8) for link in self.inner_links()}
+        tasks = range(1, len(self.classes))
+        shapes = {f"mask/{task}/{name}": (size,) for task in tasks for name, size in sizes.items()}
+        super().check_state(take_tensors(state, shapes, "masks", dtype=torch.uint8), input_shape)
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
         super().load_state(state)

@@ -1,5 +1,6 @@
 """Progressive neural networks: a new column of units for each task, with inputs from all earlier, frozen ones."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from spacenet.methods.base import Choice, Samples, Task
 from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.task_models import GrowingMethod, scale_hidden
-from spacenet.space.blueprint import Link, Params
+from spacenet.space.blueprint import Blueprint, Link, Params
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ Networks. arXiv:1606.04671, 2016"
     )
     settings: PNNSettings
 
-    def setup(self) -> None:
-        self.blueprint = scale_hidden(self.blueprint, self.settings.column)
-        super().setup()
+    @classmethod
+    def suit_network(cls, blueprint: Blueprint, settings: PNNSettings) -> Blueprint:
+        return scale_hidden(blueprint, settings.column)
 
     def begin_task(self, task: Task, data: Samples) -> None:
         for layer in self.blueprint.hidden if self.tasks_learned else ():
@@ -69,6 +70,25 @@ Networks. arXiv:1606.04671, 2016"
     def connected(self, link: Link) -> Tensor:
         """Which connections exist, (targets, sources): none leads back to an earlier column."""
         return self._columns(link.target)[:, None] >= self._columns(link.source)
+
+    def saved_sizes(self) -> dict[str, int]:
+        sizes = super().saved_sizes()
+        for layer in self.blueprint.hidden:
+            columns = [layer.size * (task + 1) for task in range(len(self.classes))]
+            if self.widths[layer.name].tolist() != columns:
+                raise ValueError(f"the units of tasks: {layer.name} does not have a column for each task")
+        return sizes
+
+    def saved_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        counts = {link.name: (self._count_connected(link), *link.kernel) for link in self.blueprint.links}
+        return super().saved_shapes(sizes) | counts
+
+    def _count_connected(self, link: Link) -> int:
+        """How many connections of a link exist."""
+        tasks, size = range(len(self.classes)), {layer.name: layer.size for layer in self.blueprint.layers}
+        to_output, from_input = link.target == self.blueprint.output.name, link.source == self.blueprint.input.name
+        targets = [len(self.classes[task]) if to_output else size[link.target] for task in tasks]
+        return sum(count * size[link.source] * (1 if from_input else task + 1) for task, count in enumerate(targets))
 
     def params_to_save(self) -> dict[str, Tensor]:
         """Of the weights only what is connected."""

@@ -1,6 +1,7 @@
 """RanPAC: ridge regression of the classes on many random features, computed in closed form."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from torch.nn import functional as F
 from spacenet.config.settings import WIDE
 from spacenet.methods.base import Choice, Params, Task, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
+from spacenet.utils.tensors import take_tensors
 
 RIDGES = tuple(10.0**power for power in range(-7, 1))
 """What is tried for the ridge, in multiples of the mean of the correlations' diagonal."""
@@ -58,6 +60,17 @@ class RanPAC(UntrainedMethod):
         if bool(held.any()):
             self.ridge = torch.tensor([self._choose_ridge(random_features(projection, h[held]), y[held])])
             self._add(h[held], y[held], projection)
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.sums = self.sums[:, kept]
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        size, what = self.settings.random_features, "the random features"
+        shapes = {"network/correlations": (size, size), "network/sums": (size, self.classes[-1].stop)}
+        rest = take_tensors(state, shapes, what)
+        inputs = self.count_features(input_shape)
+        rest = take_tensors(rest, {"network/dimensions": ()}, what, dtype=torch.int64, least=inputs, most=inputs)
+        super().check_state(take_tensors(rest, {"network/ridge": (1,)}, what, least=0.0), input_shape)
 
     def _add(self, h: Tensor, y: Tensor, projection: Tensor) -> None:
         for part, labels in zip(h.split(BATCH), y.split(BATCH), strict=True):

@@ -1,5 +1,6 @@
 """Streaming LDA: a mean for each class, and one covariance matrix that all classes share and update."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,6 +10,10 @@ from torch import Tensor
 
 from spacenet.methods.base import Params, Task, Uniform, kept
 from spacenet.methods.shared.class_statistics import UntrainedMethod, UntrainedSettings
+from spacenet.utils.tensors import take_tensors
+
+MOST_SAMPLES = 2**53
+"""Larger numbers are not exact in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,18 @@ class SLDA(UntrainedMethod):
         before, self.samples = self.samples, self.samples + len(h)
         self.means = torch.stack([*self.means, *means])
         self.covariance = torch.lerp(self.covariance, covariance, len(h) / self.samples) if before else covariance
+
+    def keep_classes(self, kept: Tensor) -> None:
+        self.means = self.means[kept]
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        size = self.count_features(input_shape)
+        shapes = {"network/means": (self.classes[-1].stop, size), "network/covariance": (size, size)}
+        rest = take_tensors(state, shapes, "class statistics")
+        rest = take_tensors(
+            rest, {"network/samples": ()}, "class statistics", dtype=torch.int64, least=1, most=MOST_SAMPLES
+        )
+        super().check_state(rest, input_shape)
 
     def compute_params(self) -> dict[str, Tensor]:
         """Discriminants around the mean of all classes, so that a large common offset costs no precision."""

@@ -384,7 +384,7 @@ class SpaceNetDensity(AdaptiveMethod):
         for key in self.blueprint.output.keys() if self.first_units else ():
             self.first_units[key] = self.first_units[key][of_first]
 
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+    def check_state(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if weights := {name: tensor for name, tensor in extra.items() if name == WEIGHTS}:
             check_shapes(weights, {WEIGHTS: (len(self.classes),)}, "the network")
             check_finite(weights, {WEIGHTS: 0.0}, "the network")

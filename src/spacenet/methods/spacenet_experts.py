@@ -279,7 +279,7 @@ class SpaceNetExperts(AdaptiveMethod):
         if self.projection is not None:
             self.projection.load_state_dict(saved)
 
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+    def check_state(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         statistics = self.settings.statistics_weight > 0
         rotated = [task for task, own in enumerate(self.classes) if own and self._rotates(task, input_shape)]
         check_sections(extra, *(f"{HEADS}/{task}" for task in rotated), *[DENSITY] * statistics)

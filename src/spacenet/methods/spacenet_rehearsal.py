@@ -77,9 +77,9 @@ class SpaceNetRehearsal(AdaptiveMethod):
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
 
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+    def check_state(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         if self.settings.replay == "samples":
-            super().check_extra(extra, input_shape)
+            super().check_state(extra, input_shape)
             return
         inputs = math.prod(input_shape)
         bounds = {name: tensor for name, tensor in extra.items() if "/" not in name}
@@ -87,4 +87,4 @@ class SpaceNetRehearsal(AdaptiveMethod):
         check_finite(bounds, {"low": -math.inf, "span": 0.0}, BOUNDS)
         self.densities.check(section(extra, "density"), sum(map(len, self.classes)), inputs)
         rest = {name: t for name, t in extra.items() if name not in bounds and not name.startswith("density/")}
-        super().check_extra(rest, input_shape)
+        super().check_state(rest, input_shape)

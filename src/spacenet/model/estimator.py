@@ -5,7 +5,7 @@ their bounds and texts, and nowhere else.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -24,8 +24,17 @@ from sklearn.utils.validation import (
 )
 from torch import nn
 
-from spacenet.config.model import AUTO, ModelConfig, merge, sort_into_sections
-from spacenet.config.presets import default_method, preset_config
+from spacenet.config.model import (
+    AUTO,
+    ModelConfig,
+    merge,
+    settings_of,
+    settings_type,
+    sort_into_sections,
+    unknown_setting,
+)
+from spacenet.config.presets import preset_config
+from spacenet.config.settings import field_types, to_plain
 from spacenet.config.stream import CUSTOM
 from spacenet.data.checks import move_channels
 from spacenet.data.preprocessing import Array
@@ -33,11 +42,13 @@ from spacenet.encoders.inputs import gather
 from spacenet.encoders.loading import encoder_name, load_encoder
 from spacenet.encoders.weights import restore_module
 from spacenet.errors import SettingsError
+from spacenet.methods import get_method
 from spacenet.model.declared import declare_classes, expected_tasks
+from spacenet.model.estimator_doc import document
 from spacenet.model.file import from_bytes, load_model, save_model, to_bytes
 from spacenet.model.labels import Label
-from spacenet.model.model import Model, fixed_setting_error, model_method
-from spacenet.model.parameters import setting_parameters
+from spacenet.model.model import Model, fixed_setting_error
+from spacenet.model.parameters import METHODS, setting_parameters
 from spacenet.model.unknown import check_rate, unknown_label
 from spacenet.nets import net_name
 
@@ -134,11 +145,11 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def new_model(self, x: Array, tasks: int | None = None) -> Model:
         """A model with these settings for inputs like x, which has learned nothing yet. `tasks` is how many to expect
         at least, where the settings do not say it."""
-        model_method(self.method)
+        get_method(self.method)
         names: dict[str, Any] = {"net": {"name": net_name(self.net)}, "seed": _seed(self.random_state)}
-        if tasks is not None and self.expected_tasks is None:
+        if tasks is not None and self.expected_tasks is None and self.method in METHODS:
             names["method"] = {"expected_tasks": tasks}
-        given = merge(sort_into_sections(self.method, self._settings()), names)
+        given = merge(sort_into_sections(self.method, self._settings()), self._method_section(), names)
         name, shape = encoder_name(self.encoder), tuple(x.shape[1:])
         return Model(preset_config(CUSTOM, self.method, given).model, (load_encoder(name).features,) if name else shape)
 
@@ -152,10 +163,24 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             value = encoder_name(self.encoder) if name == "encoder" else getattr(self, name)
             if not parameter.belongs_to(self.method):
                 if _plain(value) != _plain(parameter.default):
-                    raise SettingsError(f"{self.method} has no such setting; {parameter.methods[0]} has", setting=name)
+                    reason = f"{self.method} has no such setting; {parameter.methods[0]} has"
+                    if self.method not in METHODS and name in settings_of(self.method):
+                        reason = f"settings of {self.method} are given as method_settings={{{name!r}: …}}"
+                    raise SettingsError(reason, setting=name)
             elif value is not None or type(None) not in get_args(parameter.hint):
                 values[name] = _plain(value)
         return values
+
+    def _method_section(self) -> dict[str, Any]:
+        """The settings that are given as `method_settings`, in their section."""
+        given = self.method_settings or {}
+        if not isinstance(given, Mapping) or (given and self.method in METHODS):
+            reason = f"the settings of {self.method} are parameters of their own"
+            raise SettingsError(reason if isinstance(given, Mapping) else "not a dict", setting="method_settings")
+        for name in given:
+            if settings_of(self.method).get(name) != "method":
+                raise unknown_setting(name, [self.method], field_types(settings_type(self.method)))
+        return {"method": _plain(given)}
 
     def _changed_config(self) -> ModelConfig:
         """The configuration of the fitted model with what `set_params` has changed since the last task."""
@@ -167,8 +192,13 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if net_name(self.net) not in (AUTO, config.net.name):
             raise fixed_setting_error("net")
         known, given = setting_parameters(), self._settings()
-        values = {name: given.get(name, known[name].default) for name in changed if name in known}
-        return ModelConfig.from_plain(merge(config.to_plain(), sort_into_sections(config.method, values)))
+        values = sort_into_sections(
+            config.method, {name: given.get(name, known[name].default) for name in changed if name in known}
+        )
+        if "method_settings" in changed:
+            usual = to_plain(preset_config(CUSTOM, config.method).model.method_settings)
+            values = merge(values, {"method": usual}, self._method_section())
+        return ModelConfig.from_plain(merge(config.to_plain(), values))
 
     # Predicting
 
@@ -228,7 +258,7 @@ class SpaceNetClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return list(self._fitted().tasks)
 
     @property
-    def space_left_(self) -> int:
+    def space_left_(self) -> int | None:
         return self._fitted().space_left()
 
     def _fitted(self) -> Model:
@@ -330,6 +360,8 @@ def load(path: str | Path, encoder: Any = None) -> SpaceNetClassifier:
     given = {name: value for name, value in config.flat().items() if name in known}
     given |= {name: p.default for name, p in known.items() if not p.belongs_to(config.method)}
     given |= {"method": config.method, "net": config.net.name, "random_state": config.seed}
+    if config.method not in METHODS:
+        given["method_settings"] = to_plain(config.method_settings)
     classifier = SpaceNetClassifier(**given)
     classifier.model_ = model
     classifier.n_features_in_ = model.input_shape[0]
@@ -350,69 +382,12 @@ def _seed(state: Any) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """Numpy's scalars and arrays, and sequences, as plain numbers and lists."""
+    """Numpy's scalars and arrays, sequences and mappings as plain numbers, lists and dicts."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-def _document() -> None:
-    """Give the class its signature and its docstring, made from the settings."""
-    settings = setting_parameters()
-    own = {"method": default_method(CUSTOM), "net": AUTO} | {name: p.default for name, p in settings.items()}
-    own |= {"random_state": 0, "verbose": False, "unknown": None, "unknown_label": None}
-    parameters = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=d) for n, d in own.items()]
-    itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    SpaceNetClassifier.__init__.__signature__ = inspect.Signature([itself, *parameters])  # type: ignore[attr-defined]
-    SpaceNetClassifier.__doc__ = DOC.replace("SETTINGS", "\n    ".join(p.describe(n) for n, p in settings.items()))
-
-
-DOC = """A classifier that learns new classes one task after another, in a network of fixed size and without old data.
-
-    Each call of `partial_fit` is a task: it gets its own part of the network, and what earlier tasks reserved never
-    changes again. Prediction needs no task identity. `fit` forgets everything and learns one task.
-
-    Parameters
-    ----------
-    method : "spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal" or "spacenet-experts"
-        How it learns. The default keeps small statistics of each class beside the network, to tell tasks apart;
-        "spacenet" is the paper's method, which keeps the network alone.
-    net : "auto", "mlp", "small-cnn", "resnet-18", "wrn-DEPTH-WIDTH" or a registered name
-        The network. "auto" takes the small CNN for images of shape (n, c, h, w), else the MLP.
-    SETTINGS
-    random_state : int, RandomState or None
-        Everything random follows from it. The default gives the same model every time.
-    verbose : bool
-        Print a line per epoch.
-    unknown : float or None
-        Call samples that are like no class unknown in `predict`, at a threshold where this fraction of the samples of
-        known classes, e.g. 0.05, is called so too. It may be set at any time. (Only spacenet-density.)
-    unknown_label : label or None
-        What `predict` calls them. The default is -1 if all classes are numbers, as scikit-learn labels outliers, and
-        "unknown" otherwise; it must not be a class.
-
-    Attributes
-    ----------
-    classes_ : array
-        The labels, in the order in which they came (sorted within a task). Labels of any type may be added later.
-    n_features_in_ : int
-        Features of a sample; for images the length of their first axis.
-    space_left_ : int
-        How many more tasks like the last one fit, at most 100.
-    tasks_ : list of tuples
-        The labels of each task.
-    model_ : Model
-        The network and all that belongs to it.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> import spacenet
-    >>> x, y = load_digits(return_X_y=True)
-    >>> classifier = spacenet.SpaceNetClassifier(epochs=5)
-    >>> classifier = classifier.partial_fit(x[y < 3], y[y < 3])
-    >>> classifier = classifier.partial_fit(x[(y >= 3) & (y < 5)], y[(y >= 3) & (y < 5)])
-    >>> classifier.tasks_
-    [(0, 1, 2), (3, 4)]
-    """
-_document()
+document(SpaceNetClassifier)

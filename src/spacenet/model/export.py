@@ -32,7 +32,6 @@ from spacenet.model.onnx_weights import quantize_weights
 from spacenet.model.packed_network import PackedNetwork
 from spacenet.model.unknown import check_rate
 from spacenet.registry import unknown as unknown_name
-from spacenet.space.pack import packed_units
 from spacenet.utils.extras import require_extra
 from spacenet.utils.files import atomic_write
 
@@ -231,9 +230,8 @@ def export_model(
         reason = f"{type(error).__name__}: {error}".partition("\n")[0]
         what = f"the network cannot be exported as {to} with torch {torch.__version__}"
         raise SpacenetError(f"{what} ({reason})") from error
-    ledger, units = model.method.ledger, packed_units(model.method.ledger)
-    names = [layer.name for layer in ledger.blueprint.hidden]
-    layers = tuple(PackedLayer(name, len(units[name]), ledger.size(name)) for name in names)
+    packed, usage = model.method.packed_sizes(), model.method.layer_usage()[:-1]
+    layers = tuple(PackedLayer(layer.name, packed[layer.name], layer.units) for layer in usage)
     typicality = differences[1] if rate is not None else None
     return Exported(path, to, len(content), differences[0], layers, tuple(model.classes), rate, typicality, quantized)
 

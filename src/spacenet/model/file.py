@@ -1,9 +1,8 @@
 """The model file: one safetensors file, self-contained, no pickle, with a checksum. It is read whole, or refused.
 
-It holds a header as one JSON text, and arrays in about as many bytes as the connections need. Connections are sorted by
-owner, target and source. Each link has a table of rows (owner, target, count), and for each connection its source, in
-as few bytes as the number of sources needs, and its value. What a method keeps besides its connections, such as class
-statistics, is stored under extra/ as it is. The weights of an encoder may be there too, under encoder/.
+It holds a header as one JSON text, and arrays: the normalization, and what the method has learned. For methods that
+divide a network among tasks, `file_ledger` makes them, in about as many bytes as the connections need; for all others
+`file_state`. The weights of an encoder may be there too, under encoder/.
 
 When a file is read everything is checked: it may be damaged or malicious.
 """
@@ -12,7 +11,6 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +20,6 @@ import torch
 from annotated_types import Ge
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
-from torch import Tensor
 
 from spacenet import __version__
 from spacenet.config.model import ModelConfig, PreprocessingConfig, Value
@@ -31,12 +28,12 @@ from spacenet.data.checks import check_labels
 from spacenet.data.preprocessing import Array, Normalization
 from spacenet.encoders.weights import EncoderWeights, check_weights
 from spacenet.errors import ModelFileError, SettingsError, UnreadableModelError
-from spacenet.methods.base import NETWORK, PROGRESS
-from spacenet.model.model import Model, model_method
+from spacenet.methods import get_method
+from spacenet.model.file_ledger import check_packed, encode_ledger, load_ledger, read_ledger
+from spacenet.model.file_parts import Arrays, expect
+from spacenet.model.file_state import check_new_numbers, encode_state, load_state
+from spacenet.model.model import Model
 from spacenet.nets import build_net
-from spacenet.space.blueprint import Blueprint, Link
-from spacenet.space.ledger import FREE, Connections, Ledger
-from spacenet.space.pack import packed_numbers
 from spacenet.utils.files import atomic_write, real_path, report_os_errors
 from spacenet.utils.lock import lock
 
@@ -46,14 +43,9 @@ MAX_HEADER = 4 * 1024**2
 FORMAT = 3
 PROBE = 8
 """Inputs that a model must answer alike before and after it is written."""
-EXTRA, ENCODER = "extra/", "encoder/"
+ENCODER = "encoder/"
 MEAN, STD = "normalization/mean", "normalization/std"
-MAX_PACKED = 2**24
-"""Numbers that a packed network may have, however few connections there are; beyond that, `SPARSEST` times those."""
-SPARSEST, MANY_WEIGHTS = 256, 2**18
-"""Networks of many tasks, which have more weights than the second, are packed sparsely."""
 MAX_TASKS = np.iinfo(np.int16).max
-Arrays = dict[str, Array]
 
 
 def save_model(path: Path, model: Model) -> None:
@@ -127,8 +119,8 @@ def from_bytes(content: bytes) -> Model:
     metadata = header.get("__metadata__")
     checksum, _, text = str(metadata.get(HEADER, "") if isinstance(metadata, dict) else "").partition(" ")
     if not text:
-        leave = "only methods that divide a network among tasks, such as spacenet, leave one"
-        raise ModelFileError(f"not a model to use: {leave}")
+        reason = "it has no header; with most methods, runs of earlier versions left such files: repeat the run"
+        raise ModelFileError(f"not a model to use: {reason}")
     if checksum != compute_checksum(text, arrays):
         raise ModelFileError("damaged: its content does not match its checksum; copy or download it again")
     return decode(text, arrays)
@@ -206,39 +198,17 @@ class Header(Settings):
 
 
 def encode(model: Model) -> tuple[str, Arrays]:
-    ledger, normalization = model.method.ledger, model.fitted_normalization
+    normalization = model.fitted_normalization
     config, std, tasks = model.config.to_plain(), normalization.std, [list(task) for task in model.tasks]
     header = Header(FORMAT, __version__, config, model.input_shape, normalization.scale, tasks, model.metrics)
     arrays = {
         MEAN: normalization.mean.expand(model.input_shape).numpy(),
         STD: (std.expand(model.input_shape) if std.dim() else std.reshape(1)).numpy(),
     }
-    arrays |= {f"state/{layer.name}": ledger.state[layer.name].numpy() for layer in ledger.blueprint.hidden}
-    arrays |= {f"units/{key}": values.numpy() for key, values in ledger.units.items()}
-    for link in ledger.blueprint.links:
-        arrays |= _columns(link, ledger)
-    arrays |= {EXTRA + name: tensor.numpy() for name, tensor in model.method.extra_state().items()}
+    arrays |= encode_ledger(model.method) if model.method.divides_network else encode_state(model)
     arrays |= {ENCODER + name: array for name, array in (model.encoder_weights or {}).items()}
     text = json.dumps(to_plain(header), sort_keys=True)
     return text, {name: np.asarray(array, order="C") for name, array in arrays.items()}
-
-
-def _columns(link: Link, ledger: Ledger) -> Arrays:
-    held = ledger.connections[link.name]
-    owner, target, source = (column.numpy().astype(np.int64) for column in (held.owner, held.target, held.source))
-    order = np.lexsort((source, target, owner))
-    rows, counts = np.unique(np.stack([owner[order], target[order]], axis=1), axis=0, return_counts=True)
-    table = np.concatenate([rows, counts[:, None]], axis=1)
-    return {
-        f"links/{link.name}/rows": table.astype(np.uint32),
-        f"links/{link.name}/source": source[order].astype(source_type(ledger.size(link.source))),
-        f"links/{link.name}/value": held.value.numpy()[order],
-    }
-
-
-def source_type(sources: int) -> "np.dtype[Any]":
-    """The smallest type that can number this many sources."""
-    return np.min_scalar_type(max(0, sources - 1))
 
 
 def decode(text: str, arrays: Arrays) -> Model:
@@ -246,17 +216,24 @@ def decode(text: str, arrays: Arrays) -> Model:
     try:
         header = _header(text)
         config = ModelConfig.from_plain(header.config)
-        model_method(config.method)
-        _expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
-        _expect(":" not in config.net.name or bool(config.net.graph), "a network without its graph")
+        kind = get_method(config.method)
+        expect(len(config.net.hidden) <= len(arrays), "more layers than it holds")
+        expect(":" not in config.net.name or bool(config.net.graph), "a network without its graph")
         normalization = _normalization(header, arrays, config.preprocessing)
         blueprint = build_net(config.net, header.input_shape)
         tasks = [tuple(task) for task in header.tasks]
         encoder_weights = _take_encoder(arrays, config.preprocessing)
-        ledger = _read_ledger(blueprint, arrays, len(tasks), outputs=sum(map(len, tasks)))
-        _check_packed(ledger)
+        rest, ledger = {name: array for name, array in arrays.items() if name not in (MEAN, STD)}, None
+        if kind.divides_network:
+            ledger = read_ledger(blueprint, rest, len(tasks), outputs=sum(map(len, tasks)))
+            check_packed(ledger)
+        else:
+            check_new_numbers(kind, blueprint, config.method_settings, rest)
         model = Model(config, header.input_shape, normalization, tasks, header.metrics, encoder_weights=encoder_weights)
-        _load_state(model, ledger, arrays)
+        if ledger is None:
+            load_state(model, rest)
+        else:
+            load_ledger(model, ledger, rest)
         return model
     except ValueError as error:  # of our own checks, and for settings that cannot work
         raise ModelFileError(f"not a usable model file: {error}") from error
@@ -266,7 +243,7 @@ def _take_encoder(arrays: Arrays, config: PreprocessingConfig) -> EncoderWeights
     """Remove the weights of the encoder from the arrays. They are used only when the encoder is."""
     found = {name.removeprefix(ENCODER): arrays.pop(name) for name in list(arrays) if name.startswith(ENCODER)}
     if found:
-        _expect(config.encoder is not None, "weights of an encoder, but none is named")
+        expect(config.encoder is not None, "weights of an encoder, but none is named")
         check_weights(found, config.encoder or "", config.encoder_checksum)
     return found or None
 
@@ -277,8 +254,8 @@ def _normalization(header: Header, arrays: Arrays, config: PreprocessingConfig) 
     if mean is None or std is None or not shape or mean.shape != shape or std.shape not in (shape, (1,)):
         raise ValueError("input shape and normalization do not agree")
     for part in (mean, std):
-        _expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
-    _expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
+        expect(part.dtype == np.float32 and bool(np.isfinite(part).all()), "its normalization is not made of numbers")
+    expect(mean.size > 0 and bool((std > 0).all()), "its standard deviation is not above 0")
     deviation, clip = torch.from_numpy(std), math.inf if config.clip is None else config.clip
     each = deviation if std.shape == shape else deviation[0]
     return Normalization(header.scale, torch.from_numpy(mean), each, clip, bool(config.root))
@@ -295,88 +272,5 @@ def _header(text: str) -> Header:
             f"written by {age} spacenet, in format {version}; this one ({__version__}) reads format {FORMAT}: {remedy}"
         )
     header = from_plain(Header, values, "its header")
-    _expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
+    expect(len(header.tasks) <= MAX_TASKS, "more tasks than possible")
     return header
-
-
-def _read_ledger(blueprint: Blueprint, arrays: Arrays, tasks: int, outputs: int) -> Ledger:
-    """The ledger that the file holds. Nothing is made before an array of its size was found in the file."""
-    left = {name: array for name, array in arrays.items() if not name.startswith(EXTRA) and name not in (MEAN, STD)}
-
-    def take(name: str, kind: Any, *shape: int | None) -> Array:
-        array = left.pop(name, np.empty(0, object))
-        fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
-        _expect(array.dtype == kind and fits, f"{name} is missing or of the wrong size")
-        return array
-
-    state = {}
-    for layer in blueprint.layers:
-        name, size = layer.name, outputs if layer is blueprint.output else layer.size
-        if layer not in blueprint.hidden:
-            state[name] = torch.full((size,), FREE, dtype=torch.int16)
-            continue
-        held = take(f"state/{name}", np.int16, None)
-        _expect(len(held) >= size, f"state/{name} is missing or of the wrong size")  # more where it has grown
-        _expect(bool(((held >= FREE) & (held < tasks)).all()), f"{name} is reserved by a task that does not exist")
-        state[name] = torch.from_numpy(held)
-    units = {}
-    for key, (layer, value) in blueprint.unit_values().items():
-        values = take(f"units/{key}", np.float32, len(state[layer.name]), *value.shape)
-        possible = bool((np.isfinite(values) & (values >= value.least)).all())
-        _expect(possible, f"{key} has values that are not possible")
-        units[key] = torch.from_numpy(values)
-    connections = {link.name: _read_link(link, state, take, tasks) for link in blueprint.links}
-    _expect(not left, f"unknown content ({', '.join(sorted(left)[:3])})")
-    ledger = Ledger(blueprint)
-    ledger.state, ledger.units, ledger.connections = state, units, connections
-    return ledger
-
-
-def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array], tasks: int) -> Connections:
-    sources, size = len(state[link.source]), len(state[link.target])
-    rows = take(f"links/{link.name}/rows", np.uint32, None, 3)
-    source = take(f"links/{link.name}/source", source_type(sources), None)
-    value = take(f"links/{link.name}/value", np.float32, len(source), *link.kernel)
-    owners, targets, counts = rows.astype(np.int64).T
-    _expect(int(counts.sum()) == len(source) and bool((counts > 0).all()), f"{link.name}: rows do not add up")
-    _expect(bool((owners < tasks).all()), f"{link.name}: an owner that does not exist")
-    _expect(bool((targets < size).all()) and bool((source < sources).all()), f"{link.name}: a unit that does not exist")
-    _expect(bool((np.diff(owners * size + targets) > 0).all()), f"{link.name}: rows out of order")
-    _expect(bool(np.isfinite(value).all()), f"{link.name}: a weight that is not a number")
-    owner, target = np.repeat(owners, counts), np.repeat(targets, counts)
-    position = target * sources + source.astype(np.int64)
-    _expect(len(np.unique(position)) == len(position), f"{link.name}: a connection twice")
-    until = state[link.target].numpy()[target]
-    _expect(bool(((until == FREE) | (owner <= until)).all()), f"{link.name}: a connection into a unit reserved before")
-    columns = (source.astype(np.int32), target.astype(np.int32), owner.astype(np.int16), value)
-    return Connections(*map(torch.from_numpy, columns))
-
-
-def _check_packed(ledger: Ledger) -> None:
-    """A few connections between very many units would make a huge network when packed."""
-    held = sum(connections.value.numel() for connections in ledger.connections.values())
-    packed = packed_numbers(ledger, sparse=held > MANY_WEIGHTS)
-    most = max(MAX_PACKED, SPARSEST * held)
-    _expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
-
-
-def _load_state(model: Model, ledger: Ledger, arrays: Arrays) -> None:
-    """Give the method its ledger and what it keeps besides, once it has found nothing wrong with it."""
-    held = {name.removeprefix(EXTRA): array for name, array in arrays.items() if name.startswith(EXTRA)}
-    numbers = (np.float16, np.float32, np.float64)
-    _expect(all(array.dtype in numbers for array in held.values()), "class statistics that are not numbers")
-    extra, method = {name: torch.from_numpy(array) for name, array in held.items()}, model.method
-    state = {
-        PROGRESS + "classes": torch.tensor([len(task) for task in model.tasks], dtype=torch.int32),
-        PROGRESS + "tasks": torch.tensor(len(model.tasks), dtype=torch.int32),
-        **{NETWORK + name: tensor for name, tensor in ledger.tensors().items()},
-    }
-    method.load_state(state)
-    method.check_extra(extra, model.input_shape)
-    if extra:
-        method.load_state({**state, **extra})
-
-
-def _expect(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise ValueError(otherwise)

@@ -21,7 +21,7 @@ from spacenet.space.ledger import FREE, Ledger
 from spacenet.utils.text import format_bytes
 
 FLOAT_BYTES = 4
-FIGURES = ("acc", "bwt", "forgetting", "fwt")
+FIGURES = ("acc", "bwt", "forgetting", "fwt", "ece")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class LayerSpace:
     never_selected: int | None  # by any task: what the paper calls unused; None where it cannot be told
     shared: int  # free and in use: later tasks may select them too
     reserved: int  # a task's own, for good
-    several: int  # units, of any kind, to which several tasks have connections
+    several: int | None  # units, of any kind, to which several tasks have connections; None where it cannot be told
     connections: int  # those that lead into the layer
 
 
@@ -44,7 +44,7 @@ class TaskSpace:
 
     number: int  # from 1
     classes: tuple[Label, ...]
-    reserved: int  # units that are its own, in all hidden layers
+    reserved: int  # units that are its own, in all hidden layers; 0 where the network is not divided
     connections: int
 
 
@@ -53,7 +53,7 @@ class FileSizes:
     """Bytes."""
 
     file: int
-    per_connection: float  # of the file, without what is kept of classes
+    per_connection: float | None  # of the file, without what is kept of classes, where the network is divided
     packed: int  # what predicts: the small dense network, and what the method computes beside it
     ledger: int  # what is needed to learn more tasks
     dense: int  # all weights of the network if it were dense
@@ -85,7 +85,11 @@ class Inspection:
     connections: int
     weights: int  # numbers: more than connections where these are kernels
     tasks_left: int | None
-    """More tasks like the last one; None where the method needs all old data to continue."""
+    """More tasks like the last one; None where the method needs all old data to continue, or divides no network."""
+    needs_old_data: bool
+    """Whether the method can only continue with all old data."""
+    divides_network: bool
+    """Whether each task has its own part of the network."""
     class_memory: ClassMemory | None
     """What is kept of each class besides the network, of methods that describe classes."""
     sizes: FileSizes
@@ -93,6 +97,8 @@ class Inspection:
     """Whether it can say that a sample is like no class."""
     keeps_samples: bool
     """Whether the method keeps samples of earlier tasks in training."""
+    samples_kept: int
+    """Of these, how many the file holds."""
     versions: dict[str, str]
     """Of spacenet and the libraries that it computes with, here."""
     measured: dict[str, float]  # accuracy and the like, in percent
@@ -103,15 +109,13 @@ class Inspection:
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
     """The figures of a model; `file_bytes` is the size of its file."""
-    config, ledger, blueprint = model.config, model.method.ledger, model.method.blueprint
-    output, never_selected = blueprint.output.name, count_never_selected(model) or {}
-    states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
-    owners = torch.cat([held.owner for held in ledger.connections.values()])
+    config, method, space = model.config, model.method, _inspect_space(model)
+    usage = method.layer_usage()
     return Inspection(
         method=config.method,
         seed=config.seed,
         net=config.net.name,
-        hidden=tuple(ledger.size(layer.name) for layer in blueprint.hidden),
+        hidden=tuple(layer.units for layer in usage[:-1]),
         input_shape=model.input_shape,
         encoder=_describe_encoder(model),
         encoder_license=find_license(encoder) if (encoder := config.preprocessing.encoder) else None,
@@ -119,26 +123,58 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         training=to_plain(config.training),
         method_settings=to_plain(config.method_settings),
         classes=model.classes,
-        layers=[_layer(ledger, layer.name, never_selected.get(layer.name)) for layer in blueprint.hidden],
-        tasks=[
-            TaskSpace(number + 1, classes, int((states == number).sum()), int((owners == number).sum()))
-            for number, classes in enumerate(model.tasks)
-        ],
-        inputs=ledger.size(blueprint.input.name),
-        inputs_used=int(ledger.used(blueprint.input.name).sum()),
-        outputs=ledger.size(output),
-        outputs_connections=int(ledger.ingoing(output).sum()),
-        connections=len(owners),
-        weights=sum(held.value.numel() for held in ledger.connections.values()),
-        tasks_left=None if model.method.needs_old_data else model.space_left(),
-        class_memory=model.method.class_memory(model.input_shape),
-        sizes=_sizes(model, file_bytes, len(owners)),
+        layers=space.layers,
+        tasks=space.tasks,
+        inputs=method.blueprint.input.size,
+        inputs_used=space.inputs_used,
+        outputs=len(model.outputs),
+        outputs_connections=usage[-1].connections if usage else 0,
+        connections=sum(layer.connections for layer in usage),
+        weights=space.weights,
+        tasks_left=None if method.needs_old_data else model.space_left(),
+        needs_old_data=method.needs_old_data,
+        divides_network=method.divides_network,
+        class_memory=method.class_memory(model.input_shape),
+        sizes=_sizes(model, file_bytes),
         tells_unknown=_tells_unknown(model),
-        keeps_samples=model.method.strategy == "Rehearsal",
+        keeps_samples=method.needs_old_data or len(method.memory) > 0,
+        samples_kept=0 if method.needs_old_data else len(method.memory),
         versions={"spacenet": __version__, **{name: version(name) for name in ("torch", "numpy")}},
         task_accuracies=_task_accuracies(model),
         **_measured(model.metrics),
     )
+
+
+@dataclass(frozen=True)
+class _Space:
+    """What is found in the ledger, or where there is none in the network as a whole."""
+
+    layers: list[LayerSpace]
+    tasks: list[TaskSpace]
+    inputs_used: int
+    weights: int
+
+
+def _inspect_space(model: Model) -> _Space:
+    if not model.method.divides_network:
+        usage = model.method.layer_usage()[:-1]
+        layers = [
+            LayerSpace(e.name, e.units, e.unused, None, e.used - e.reserved, e.reserved, None, e.connections)
+            for e in usage
+        ]
+        tasks = [TaskSpace(number, classes, 0, 0) for number, classes in enumerate(model.tasks, 1)]
+        return _Space(layers, tasks, model.method.blueprint.input.size, model.method.parameters_kept())
+    ledger = model.method.ledger
+    blueprint, never_selected = ledger.blueprint, count_never_selected(model) or {}
+    states = torch.cat([ledger.state[layer.name] for layer in blueprint.hidden])
+    owners = torch.cat([held.owner for held in ledger.connections.values()])
+    layers = [_layer(ledger, layer.name, never_selected.get(layer.name)) for layer in blueprint.hidden]
+    tasks = [
+        TaskSpace(number + 1, classes, int((states == number).sum()), int((owners == number).sum()))
+        for number, classes in enumerate(model.tasks)
+    ]
+    weights = sum(held.value.numel() for held in ledger.connections.values())
+    return _Space(layers, tasks, int(ledger.used(blueprint.input.name).sum()), weights)
 
 
 def _tells_unknown(model: Model) -> bool:
@@ -193,14 +229,18 @@ def _layer(ledger: Ledger, name: str, never_selected: int | None) -> LayerSpace:
     return LayerSpace(name, len(free), unused, never_selected, shared, reserved, several, connections)
 
 
-def _sizes(model: Model, file_bytes: int, connections: int) -> FileSizes:
-    ledger = model.method.ledger
+def _sizes(model: Model, file_bytes: int) -> FileSizes:
+    method = model.method
+    if not method.divides_network:
+        dense = method.count_new_numbers(method.design, method.settings)
+        return FileSizes(file_bytes, None, method.bytes_to_predict(), method.bytes_kept(), FLOAT_BYTES * dense)
+    ledger = method.ledger
     size, links = ledger.size, ledger.blueprint.links
     dense = sum(size(link.target) * size(link.source) * math.prod(link.kernel) for link in links)
     dense += sum(values.numel() for values in ledger.units.values())
-    per_connection = (file_bytes - model.method.extra_bytes()) / max(1, connections)
-    packed = sum(value.nbytes for value in model.method.predictor.params.values())
-    return FileSizes(file_bytes, per_connection, packed, model.method.bytes_kept(), FLOAT_BYTES * dense)
+    connections = sum(map(len, ledger.connections.values()))
+    per_connection = (file_bytes - method.extra_bytes()) / max(1, connections)
+    return FileSizes(file_bytes, per_connection, method.bytes_to_predict(), method.bytes_kept(), FLOAT_BYTES * dense)
 
 
 def _measured(metrics: dict[str, Any]) -> dict[str, Any]:

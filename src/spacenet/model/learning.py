@@ -14,7 +14,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.preprocessing import Array
 from spacenet.data.stream import Samples, Task
 from spacenet.errors import DataError
-from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.base import Method
 from spacenet.training.hardware import Hardware
 from spacenet.training.loop import Epoch, learn_task, warn_of_chance
 from spacenet.utils.optimizers import Optimizer
@@ -52,10 +52,10 @@ def find_outputs(model: "Model", x: Array, y: Array) -> Array:
         places.setdefault((type(label), label), []).append(number)
     labels, numbers = np.unique(y, return_inverse=True)
     outputs = [places.get((type(label), label), []) for label in labels.tolist()]
-    if not any(outputs) or model.method.settings.known_classes == "task":
+    if not any(outputs) or model.method.relearns_known:
         return np.full(len(y), -1)
     if not model.method.can_update:
-        log.warning("samples of known classes are learned as a new task, because what is kept of them has no counts")
+        log.warning("samples of known classes are learned as a new task, because %s", model.method.why_no_update)
         return np.full(len(y), -1)
     found = np.array([own[0] if own else -1 for own in outputs])[numbers.reshape(-1)]
     for place, own in enumerate(outputs):
@@ -66,7 +66,7 @@ def find_outputs(model: "Model", x: Array, y: Array) -> Array:
 
 
 def train_task(
-    method: SparseMethod,
+    method: Method,
     task: Task,
     training: TrainingConfig,
     hardware: Hardware,
@@ -85,15 +85,16 @@ def train_task(
         log.warning("spacenet: warning: %s", warning)
 
 
-def warn_of_space(method: SparseMethod, classes: int) -> None:
+def warn_of_space(method: Method, classes: int) -> None:
     """Warn if a model is almost full after a task with so many classes."""
-    if method.needs_old_data or method.plan.auto:
+    if method.needs_old_data or method.grows:
         return
     left = method.space_left(classes, FEW + 1)
-    if left > FEW:
+    if left is None or left > FEW:
         return
     room = f"there is room for {left} more task like the last one" if left else "there is no room for another task"
-    why = ", because expected_tasks is 1" if method.tasks_learned == 1 and method.settings.expected_tasks == 1 else ""
+    expected = getattr(method.settings, "expected_tasks", None)
+    why = ", because expected_tasks is 1" if method.tasks_learned == 1 and expected == 1 else ""
     log.warning("spacenet: warning: %s%s; expand=auto adds units where one does not fit", room, why)
 
 

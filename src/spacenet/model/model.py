@@ -37,8 +37,7 @@ from spacenet.encoders.loading import load_encoder
 from spacenet.encoders.weights import EncoderWeights, pack_encoder, unpack_encoder
 from spacenet.errors import DataError, SettingsError
 from spacenet.methods import get_method
-from spacenet.methods.shared.removal import compact, remove_classes
-from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.base import Method
 from spacenet.model.labels import Label, distinct, find_class, merge, rename, same
 from spacenet.model.learning import InMemory, apply_weights, find_outputs, train_task, warn_of_space
 from spacenet.model.unknown import check_coverage
@@ -48,15 +47,6 @@ from spacenet.training.hardware import find_hardware
 from spacenet.training.loop import Epoch
 from spacenet.utils.text import plural
 from spacenet.utils.threads import use_threads
-
-
-def model_method(name: str) -> type[SparseMethod]:
-    """The method with this name, if models can be made with it."""
-    kind = get_method(name)
-    if not issubclass(kind, SparseMethod):
-        reason = f"{name} does not divide a network among tasks, so it leaves no model to use"
-        raise SettingsError(f"{reason}; choose spacenet, spacenet-density or spacenet-experts", setting="method")
-    return kind
 
 
 @dataclass(repr=False)
@@ -71,7 +61,7 @@ class Model:
     normalization: Normalization | None = None  # fitted on the first task
     tasks: list[tuple[Label, ...]] = field(default_factory=list)
     metrics: dict[str, Any] = field(default_factory=dict)  # what a run measured, if the model comes from one
-    method: SparseMethod = None  # type: ignore[assignment]
+    method: Method = None  # type: ignore[assignment]
     """What learns and predicts, on the CPU; a new one if none is given."""
     encoder_weights: EncoderWeights | None = field(default=None, compare=False)
     """The encoder's weights, if they are in the model's file."""
@@ -86,16 +76,17 @@ class Model:
         if self.method is None or self.method.device.type != "cpu":
             self.method = self.build(CPU, self.method)
 
-    def build(self, device: torch.device = CPU, learned: SparseMethod | None = None) -> SparseMethod:
-        """A new method for this model, with the state of `learned` if that is given."""
-        kind = model_method(self.config.method)
+    def build(self, device: torch.device = CPU, learned: Method | None = None) -> Method:
+        """A new method for this model, with the state and the kept samples of `learned` if that is given."""
         if self.config.training.augment != "none":
             check_images(self.input_shape)
-        blueprint = build_net(self.config.net, self.input_shape) if learned is None else learned.blueprint
-        method = kind(blueprint, self.config.method_settings, self.config.seed, device)
+        blueprint = build_net(self.config.net, self.input_shape) if learned is None else learned.design
+        method = get_method(self.config.method)(blueprint, self.config.method_settings, self.config.seed, device)
         method.check_inputs(self.input_shape)
         if learned is not None:
             method.load_state(learned.state())
+            if not method.needs_old_data:  # a model does not keep all old data
+                method.memory = learned.memory.copy()
         return method
 
     @property
@@ -129,10 +120,15 @@ class Model:
         """Which classes each sample may be of, (n, classes), as booleans: `coverage` is the fraction of the samples of
         a class whose set has it. A set has the classes of whose own samples at least 1 - coverage are less typical; it
         is empty for samples that are like no class."""
-        each = self._rate(x, self.method.class_typicality) >= 1 - check_coverage(coverage)
-        found = np.zeros((len(each), len(self.classes)), bool)
+        return self.class_typicality(x) >= 1 - check_coverage(coverage)
+
+    def class_typicality(self, x: Array) -> Array:
+        """How typical each sample is of each class, (n, classes): about the fraction of the class's own samples that
+        are less typical. Of a class with several outputs, the largest of theirs."""
+        each = self._rate(x, self.method.class_typicality)
+        found = np.zeros((len(each), len(self.classes)))
         for output, number in enumerate(self.columns().tolist()):
-            found[:, number] |= each[:, output]
+            found[:, number] = np.maximum(found[:, number], each[:, output])
         return found
 
     def _rate(self, x: Array, rate: Callable[[Tensor], Tensor]) -> Array:
@@ -153,9 +149,12 @@ class Model:
             raise DataError(f"the model has no finite scores for {count}: its weights or these values are too large")
         return found
 
+    def _logits(self, x: Array) -> Tensor:
+        return self.method.logits(self.scores(x)).double()
+
     def predict_proba(self, x: Array) -> Array:
         """One probability for each class, (n, classes), in 64 bits: rounding must not make two of them equal."""
-        each = self.scores(x).double().softmax(1)
+        each = self._logits(x).softmax(1)
         if len(each.T) == len(self.classes):
             return np.asarray(each.numpy())
         total = torch.zeros(len(each), len(self.classes), dtype=torch.float64)
@@ -163,7 +162,7 @@ class Model:
 
     def class_scores(self, x: Array) -> Array:
         """The logarithms of the same, which tell probabilities near 0 apart."""
-        each, columns = self.scores(x).double().log_softmax(1), self.columns()
+        each, columns = self._logits(x).log_softmax(1), self.columns()
         if len(each.T) == len(self.classes):
             return np.asarray(each.numpy())
         found = [each[:, columns == number].logsumexp(1) for number in range(len(self.classes))]
@@ -259,13 +258,15 @@ class Model:
             check_change(self.config, config)
             changed = replace(self, config=config, tasks=list(self.tasks))
         x, y, weight = apply_weights(x, y, sample_weight)
+        if weight is not None and not self.method.uses_weights:
+            reason = f"{self.config.method} counts all samples the same; leave them out, or choose another method"
+            raise SettingsError(reason, setting="sample_weight")
         preprocessing = resolve_preprocessing(changed.config.preprocessing, x)
         normalization = self.normalization or Normalization.fit(thin(x), preprocessing)
         known = find_outputs(changed, x, y)
         new = known < 0
         if bool(new.any()) and self.method.needs_old_data and self.tasks:
-            reason = "can only continue with all old data, which a model does not hold"
-            raise SettingsError(f"{self.config.method} {reason}")
+            raise old_data_error(self.config.method)
         labels, numbers = np.unique(y[new], return_inverse=True)
         hardware, first = find_hardware(changed.config.training), len(self.outputs)
         known[new] = numbers.reshape(-1) + first
@@ -334,8 +335,8 @@ class Model:
         outputs = torch.tensor([number for number, each in enumerate(self.outputs) if same(each, wanted)])
         if len(self.classes) == 1:
             raise SettingsError(f"{wanted!r} is the only class of this model, and a model needs one.")
-        method = self.build(CPU, self.method)  # a copy; samples of old tasks, if a method keeps them, are not in it
-        remove_classes(method, outputs)
+        method = self.build(CPU, self.method)
+        method.remove_classes(outputs)
         tasks = [tuple(each for each in task if not same(each, wanted)) for task in self.tasks]
         self._change(method=method, tasks=tasks, metrics={})
         self._before = self._before if keep_undo else None
@@ -344,7 +345,7 @@ class Model:
         """Drop what no output reads: connections that lead nowhere, the units reserved for them, and units that were
         added and are not used. Predictions keep their bits; later tasks have more space."""
         method = self.build(CPU, self.method)
-        compact(method)
+        method.compact()
         self._change(method=method)
 
     def undo(self) -> None:
@@ -359,8 +360,9 @@ class Model:
             )
         self.__dict__ = {**self._before.__dict__, "origin": self.origin}
 
-    def space_left(self) -> int:
-        """How many more tasks like the last one the free space holds, at most 100."""
+    def space_left(self) -> int | None:
+        """How many more tasks like the last one the free space holds, at most 100; None for methods that do not divide
+        a network among tasks."""
         return self.method.space_left(next((len(task) for task in reversed(self.tasks) if task), 2))
 
 
@@ -369,6 +371,7 @@ FIXED_SETTINGS = (
     *("balance", "replay", "replay_components", "replay_directions"),
     *("first_epochs", "first_selected", "first_reserved", "first_connections"),
     *("rotations", "statistics_weight", "mirror", "random_features", "exact_updates"),
+    *("width", "column", "modules", "active", "buffer_size", "compensation", "generator_hidden", "latent", "power"),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""
 
@@ -381,8 +384,18 @@ def check_change(old: ModelConfig, new: ModelConfig) -> None:
     for name in ("method", "seed", "net", "hidden", "init", *PreprocessingConfig.__dataclass_fields__, *FIXED_SETTINGS):
         if before.get(name) != after.get(name):
             raise fixed_setting_error(name)
-    if {before["rotations"], after["rotations"]} == {"none", "first"}:  # too late for the first task
+    if {before.get("rotations"), after.get("rotations")} == {"none", "first"}:  # too late for the first task
         raise fixed_setting_error("rotations")
+
+
+def old_data_error(method: str) -> SettingsError:
+    """Why a model of a method that trains on all data cannot learn on."""
+    remedy = "Train a new model on all of it with {}, or choose a method that learns from new data alone."
+    return SettingsError(
+        f"{method} can only continue with all old data, which a model does not hold.",
+        cli=remedy.format("spacenet run or spacenet fit"),
+        python=remedy.format("spacenet.run or fit"),
+    )
 
 
 def fixed_setting_error(setting: str) -> SettingsError:

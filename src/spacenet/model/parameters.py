@@ -13,6 +13,7 @@ from spacenet.config.settings import field_docs, field_types
 from spacenet.config.stream import CUSTOM
 
 METHODS = ("spacenet-density", "spacenet", "static-sparse", "spacenet-rehearsal", "spacenet-experts")
+"""Whose settings are parameters of the estimator; those of all other methods are its `method_settings`."""
 EXCLUDED = ("devices", "evaluate_every", "name", "graph", "encoder_checksum", "encoder_version")
 """Settings of a run that a model does not have."""
 WIDTH = 110
@@ -54,6 +55,17 @@ def setting_parameters() -> dict[str, Parameter]:
             default = preset.get(name, field.default) if field.default is not None else None
             found[name] = Parameter(default, hints[name], docs.get(name, ""), methods)
     return found
+
+
+def parameters_of(method: str) -> dict[str, Parameter]:
+    """All settings that a model of this method takes, by name."""
+    found = {name: each for name, each in setting_parameters().items() if each.belongs_to(method)}
+    if method in METHODS:
+        return found
+    kind, preset = settings_type(method), preset_config(CUSTOM, method).model.flat()
+    docs, hints = field_docs(kind), field_types(kind)
+    own = {f.name: Parameter(preset[f.name], hints[f.name], docs.get(f.name, ""), (method,)) for f in fields(kind)}
+    return found | own
 
 
 def _describe_type(hint: Any) -> str:

@@ -1,7 +1,7 @@
 """The units that each task selected. They are not stored: they follow from the seed, so the allocation is repeated."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
@@ -11,12 +11,15 @@ from spacenet.model.model import Model
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Units
 
+if TYPE_CHECKING:
+    from spacenet.methods.shared.sparse import SparseMethod
+
 Allocation = tuple[Units, dict[str, Connections]]
 
 
 def repeat_allocations(model: Model) -> Iterator[Allocation]:
     """For each task the units that it selected, and its connections before training."""
-    method, learned, first = model.build(), model.method.ledger, 0
+    method, learned, first = cast("SparseMethod", model.build()), model.method.ledger, 0
     for number, labels in enumerate(model.tasks):
         no_data: Any = None  # the allocation uses no samples
         task = Task(number, labels, range(first, first + len(labels)), no_data)

@@ -23,13 +23,13 @@ APART = (
     "the same task, the more so the more tasks there are."
 )
 TO_ADD = (
-    "It was trained on samples that the file does not hold. Where they come from, whom they show and under which terms "
-    "they may be used has to be added here by who trained it, and so has what the model must not be used for."
+    "It was trained on samples that the file does not hold{}. Where they come from, whom they show and under which "
+    "terms they may be used has to be added here by who trained it, and so has what the model must not be used for."
 )
 CALIBRATION = (
-    "The file does not hold how well probabilities are calibrated; `spacenet evaluate MODEL DATA` prints the expected "
-    "calibration error and the bins of a reliability diagram."
+    "`spacenet evaluate MODEL DATA` prints the expected calibration error and the bins of a reliability diagram."
 )
+UNCALIBRATED = "The file does not hold how well probabilities are calibrated."
 
 
 def model_card(found: "Inspection", name: str) -> str:
@@ -38,7 +38,7 @@ def model_card(found: "Inspection", name: str) -> str:
         "Model": _list(_model_facts(found)),
         "Data and tasks": _tasks(found),
         "Accuracy": _accuracy(found),
-        "Calibration": CALIBRATION,
+        "Calibration": _calibration(found),
         "Memory and space": _list(_memory_facts(found)),
         "Intended use": _use(found),
         "Limits": _limits(found),
@@ -55,7 +55,7 @@ def _list(facts: Sequence[tuple[str, str]]) -> str:
 def _model_facts(found: "Inspection") -> list[tuple[str, str]]:
     facts = [
         ("Method", f"{found.method} (spacenet), seed {found.seed}"),
-        ("Network", f"{found.net}, hidden layers of {', '.join(map(str, found.hidden))}"),
+        ("Network", f"{found.net}, hidden layers of {', '.join(map(str, found.hidden))}" if found.hidden else "none"),
         ("Input", f"numbers of the shape {'×'.join(map(str, found.input_shape))}"),
         ("Output", f"a probability for each of {plural(len(found.classes), 'class', 'es')}"),
     ]
@@ -94,17 +94,34 @@ def _accuracy(found: "Inspection") -> str:
     return "\n".join(lines)
 
 
+def _calibration(found: "Inspection") -> str:
+    error = found.measured.get("ece")
+    if error is None:
+        return f"{UNCALIBRATED} {CALIBRATION}"
+    return f"Expected calibration error: {error:.2f} percentage points, in 15 bins, on the same samples. {CALIBRATION}"
+
+
 def _memory_facts(found: "Inspection") -> list[tuple[str, str]]:
     sizes = found.sizes
     facts = [("File", format_bytes(sizes.file)), ("To predict", format_bytes(sizes.packed))]
-    facts += [("To learn more", format_bytes(sizes.ledger)), ("Space", capacity_text(found.tasks_left))]
+    facts += [("To learn more", format_bytes(sizes.ledger)), ("Space", _space_text(found))]
+    if found.samples_kept:
+        facts.append(("Samples of earlier tasks in the file", f"{found.samples_kept:,}"))
     if found.class_memory is not None:
         facts.append(("Kept of each class", class_memory_text(found.class_memory)))
     return facts
 
 
+def _space_text(found: "Inspection") -> str:
+    return capacity_text(found.tasks_left, needs_old_data=found.needs_old_data)
+
+
 def _use(found: "Inspection") -> str:
-    learn = "It can be taught more classes without the old samples." if found.tasks_left else ""
+    learn = "It can be taught more classes without the old samples."
+    if found.needs_old_data or found.tasks_left == 0:
+        learn = ""
+    elif found.samples_kept:
+        learn = f"It can be taught more classes with the {found.samples_kept:,} old samples that it holds."
     kind = "features of an encoder" if found.encoder is not None else "inputs"
     return f"Classification of {kind} like those that it was trained on into the classes above. {learn}".strip()
 
@@ -115,4 +132,5 @@ def _limits(found: "Inspection") -> str:
         unknown = "With a threshold (`--unknown 0.05`) it can say that an input is like none of them."
     limits = [f"It answers with one of the classes above, whatever it is given. {unknown}"]
     limits += [APART] if len(found.tasks) > 1 and not found.keeps_samples else []
-    return "\n".join(f"- {each}" for each in [*limits, TO_ADD])
+    but = f", but for {found.samples_kept:,} of them" if found.samples_kept else ""
+    return "\n".join(f"- {each}" for each in [*limits, TO_ADD.format(but)])

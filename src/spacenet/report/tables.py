@@ -128,7 +128,7 @@ def summary_table(data: "RunData") -> Table:
     metrics, images = data.metrics, data.metrics["images_kept"]
     stored = f"with {plural(images, 'stored sample')}" if images else "no stored samples"
     rows = [
-        *([each.name, each.format(metrics[key]), each.meaning] for key, each in METRIC_NAMES.items()),
+        *([each.name, each.format(metrics[key]), each.meaning] for key, each in METRIC_NAMES.items() if key in metrics),
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
         ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {stored}"],
         ["time", format_seconds(metrics["seconds"]), "training and evaluation"],
@@ -199,10 +199,12 @@ def datasets_table(listings: "Iterable[DatasetListing]") -> Table:
 
 def inspection_tables(found: "Inspection") -> list[Table]:
     """Everything about a model: what it is, its layers, its tasks, its sizes, and what was measured."""
-    rows = [[f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}"] for t in found.tasks]
-    tasks = Table("Tasks", ["task", "classes", "units reserved", "connections"], rows, "ll")
+    columns = ["task", "classes", "units reserved", "connections"][: 4 if found.divides_network else 2]
+    each = [(f"{t.number}", labels_text(t.classes), f"{t.reserved:,}", f"{t.connections:,}") for t in found.tasks]
+    tasks = Table("Tasks", columns, [list(row[: len(columns)]) for row in each], "ll")
     measured = [_measured_table(found)] if found.measured else []
-    return [_model_table(found), _space_table(found), tasks, _sizes_table(found), *measured]
+    layers = [_space_table(found) if found.divides_network else _layers_table(found)] if found.layers else []
+    return [_model_table(found), *layers, tasks, _sizes_table(found), *measured]
 
 
 def learned_table(summary: Mapping[str, Any]) -> Table:
@@ -250,10 +252,12 @@ def shorten_labels(labels: Sequence[str]) -> str:
     return ", ".join(labels) if len(labels) <= 3 else f"{labels[0]} … {labels[-1]}"
 
 
-def capacity_text(tasks_left: int | None) -> str:
-    """How many more tasks fit into a network."""
-    if tasks_left is None:
+def capacity_text(tasks_left: int | None, *, needs_old_data: bool = False) -> str:
+    """How many more tasks fit into a network; None where it is not divided among tasks."""
+    if needs_old_data:
         return "this method can only continue with all old data"
+    if tasks_left is None:
+        return "not counted: this method does not divide a network among tasks"
     if tasks_left == 0:
         return "no room for another task like the last one"
     least = "at least " if tasks_left == MANY_TASKS else ""
@@ -272,15 +276,17 @@ def _model_table(found: "Inspection") -> Table:
     shape, hidden = "×".join(map(str, found.input_shape)), " ".join(map(str, found.hidden))
     rows = [
         ["method", f"{found.method}, seed {found.seed}"],
-        ["network", f"{found.net}, hidden layers of {hidden}"],
+        ["network", f"{found.net}, hidden layers of {hidden}" if hidden else "none is used"],
         ["input", f"{shape}, {found.inputs_used:,} of {found.inputs:,} units used"],
         ["normalization", found.normalization],
         ["training", _training_text(found.training)],
         ["classes", f"{len(found.classes)}: {labels_text(found.classes)}"],
-        ["capacity", capacity_text(found.tasks_left)],
+        ["capacity", capacity_text(found.tasks_left, needs_old_data=found.needs_old_data)],
     ]
     if found.encoder is not None:
         rows.insert(2, ["encoder", found.encoder])
+    if found.samples_kept:
+        rows.insert(-1, ["samples kept", f"{found.samples_kept:,} of earlier tasks"])
     if found.class_memory is not None:
         rows.insert(-1, ["class statistics", class_memory_text(found.class_memory)])
     return Table("Model", [], rows, "ll")
@@ -298,6 +304,13 @@ def _space_table(found: "Inspection") -> Table:
     return Table("Layers", columns, rows, notes=notes)
 
 
+def _layers_table(found: "Inspection") -> Table:
+    """The layers of a network that is not divided among tasks."""
+    rows = [[layer.name, f"{layer.units:,}", f"{layer.connections:,}"] for layer in found.layers]
+    rows.append(["outputs", f"{found.outputs:,}", f"{found.outputs_connections:,}"])
+    return Table("Layers", ["layer", "units", "connections"], rows)
+
+
 def _count(number: int | None) -> str:
     return "unknown" if number is None else f"{number:,}"
 
@@ -305,6 +318,11 @@ def _count(number: int | None) -> str:
 def _sizes_table(found: "Inspection") -> Table:
     sizes = found.sizes
     statistics = ", and class statistics" if found.class_memory else ""
+    if not found.divides_network:
+        kept = ["and samples of earlier tasks"] if found.samples_kept else []
+        what = ", ".join(["all that the method keeps", *kept])
+        rows = [["file", format_bytes(sizes.file)], ["to predict", format_bytes(sizes.packed)]]
+        return Table("Sizes", [], [*rows, ["to learn more", f"{format_bytes(sizes.ledger)} ({what})"]], "ll")
     weights = f", {found.weights:,} weights" if found.weights != found.connections else ""
     rows = [
         ["file", f"{format_bytes(sizes.file)}, {sizes.per_connection:.1f} bytes per connection"],

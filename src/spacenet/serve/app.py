@@ -37,7 +37,7 @@ def create_app(
     pages: dict[str, Any] = {"redoc_url": None, "docs_url": None, "redirect_slashes": False}
     app = FastAPI(title="spacenet", version=__version__, description=ABOUT, **pages)
     app.add_middleware(Gate, hosts=frozenset(hosts), access=access or Access(), metrics=context.metrics)
-    app.state.metrics = context.metrics
+    app.state.context = context
     add_predicting_routes(app, context)  # first: routes are tried in turn
     add_describing_routes(app, context)
     add_teaching_routes(app, context)

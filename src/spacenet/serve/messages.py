@@ -16,6 +16,7 @@ UNKNOWN = "Call inputs that are like no class unknown: this fraction of inputs o
 COVERAGE = "Give the set of classes that each input may be of; this fraction of inputs has its class in it."
 MAX_CLASSES = 100
 """Labels that a job says, and that one edit may name."""
+SPACE = "More tasks like the last one that fit (100: at least that many); null where the method counts no space."
 LABELS = "One for each input: all integers, all texts, or all of one other plain type."
 
 
@@ -179,7 +180,7 @@ class Description(BaseModel):
     classes: list[Label]
     tasks: Annotated[list[list[Label]], Field(description="The labels of each task.")]
     tells_unknown: Annotated[bool, Field(description="Whether it can say that an input is of no known class.")]
-    space_left: Annotated[int, Field(description="More tasks like the last one that fit (100: at least that many).")]
+    space_left: Annotated[int | None, Field(description=SPACE)]
 
 
 class ClassCounts(BaseModel):

@@ -179,4 +179,4 @@ def add_metrics_route(app: FastAPI, metrics: Metrics) -> None:
 
 def show_connections(app: FastAPI, guard: Guard) -> None:
     """Show the connections of the server that runs an application, too."""
-    app.state.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(guard.open))
+    app.state.context.metrics.read("spacenet_open_connections", "Open connections.", lambda: len(guard.open))

@@ -42,6 +42,10 @@ class Models:
         self._hosted = {each.name: each for each in hosted}
         self.default = hosted[0]
 
+    def replace(self, hosted: Hosted) -> None:
+        """Put one model in the place of all."""
+        self._hosted, self.default = {hosted.name: hosted}, hosted
+
     def __getitem__(self, name: str) -> Hosted:
         if found := self._hosted.get(name):
             return found

@@ -52,6 +52,27 @@ def check_finite(tensors: Mapping[str, Tensor], least: Mapping[str, float], what
             raise ValueError(f"{what}: {name} has values that are not possible")
 
 
+def take_tensors(
+    tensors: Mapping[str, Tensor],
+    shapes: Mapping[str, tuple[int, ...]],
+    what: str,
+    *,
+    dtype: torch.dtype = torch.float32,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> dict[str, Tensor]:
+    """The other tensors, once these are found to be there, each of its shape and of finite numbers between bounds;
+    otherwise `ValueError`."""
+    for name, shape in shapes.items():
+        held = tensors.get(name)
+        if held is None or held.dtype != dtype or tuple(held.shape) != shape:
+            raise ValueError(f"{what}: {name} is missing or of the wrong size")
+        possible = held.isfinite() & (held >= least) & (held <= most)
+        if not bool(possible.all()):
+            raise ValueError(f"{what}: {name} has values that are not possible")
+    return {name: tensor for name, tensor in tensors.items() if name not in shapes}
+
+
 def triangle_size(side: int) -> int:
     """The number of entries that `lower_triangle` leaves of a matrix."""
     return side * (side + 1) // 2

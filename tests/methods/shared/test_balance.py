@@ -132,15 +132,15 @@ def test_rehearsal_keeps_it_beside_its_own(kind: Kind, replay: str) -> None:
     extra = method.extra_state()
     assert ("balance/mean" in extra) == (kind == "logits")
     assert ("low" in extra) == (replay == "statistics")
-    method.check_extra(extra, (8,))
+    method.check_state(extra, (8,))
     with pytest.raises(ValueError, match=r"unknown content \(other/x\)"):
-        method.check_extra({**extra, "other/x": torch.zeros(1)}, (8,))
+        method.check_state({**extra, "other/x": torch.zeros(1)}, (8,))
 
 
 def test_a_file_holds_no_balance_that_is_not_asked_for() -> None:
     for kind in ("none", "weights"):
         with pytest.raises(ValueError, match="the balance of tasks: unknown content"):
-            learned(kind, 1).check_extra({"balance/mean": torch.zeros(1)}, (8,))
+            learned(kind, 1).check_state({"balance/mean": torch.zeros(1)}, (8,))
 
 
 def test_densities_tell_tasks_apart_without_it() -> None:

@@ -34,7 +34,7 @@ def test_a_class_smaller_than_its_share_is_kept_whole(kind: type[ExemplarMethod]
 
 @each
 def test_a_memory_too_small_is_refused(kind: type[ExemplarMethod]) -> None:
-    with pytest.raises(SettingsError, match="memory_size: 5 samples cannot be shared by the stream's 6 classes"):
+    with pytest.raises(SettingsError, match="memory_size: 5 samples cannot be shared by 6 classes"):
         make(kind, {"memory_size": 5}).check(small_stream())
     assert make(kind, {"memory_size": 6}).check(small_stream()) == []
     with pytest.raises(SettingsError, match="memory_size: 0"):

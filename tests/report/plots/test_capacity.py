@@ -2,8 +2,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from spacenet.experiments.run import RunData
+from spacenet.model.capacity import LayerAreas, layer_areas
 from spacenet.model.inspection import inspect_model
-from spacenet.report.plots.capacity import LayerAreas, capacity_plot, capacity_title, draw_capacity, layer_areas
+from spacenet.report.plots.capacity import capacity_plot, capacity_title, draw_capacity
 from spacenet.report.plots.plot import Plot
 from tests.report.made_up import complete_run, words_in
 

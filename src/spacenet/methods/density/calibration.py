@@ -52,12 +52,12 @@ class Calibration:
     def add(self, scores: Tensor, y: Tensor) -> None:
         """Add a task, given scores (n, classes) of samples that these were computed without, and their classes."""
         each = _by_factor(scores, y).sum(1) if len(y) else torch.zeros(len(FACTORS)).double()
-        self.table = torch.cat([self.table, (each - each.max())[None].float()])
+        self.table = torch.cat([self.table, _below_largest(each)[None]])
 
     def update(self, task: int, scores: Tensor, y: Tensor) -> None:
         """Take in more samples of a task's classes, given scores that were computed without them."""
         each = self.table[task].double() + _by_factor(scores, y).sum(1)
-        self.table[task] = (each - each.max()).float()
+        self.table[task] = _below_largest(each)
 
     @property
     def factor(self) -> float:
@@ -80,3 +80,9 @@ class Calibration:
         check_finite(tensors, {TABLE: -math.inf}, WHAT)
         if bool((tensors[TABLE] > 0).any()):
             raise ValueError(f"{WHAT}: {TABLE} has values that are not possible")
+
+
+def _below_largest(each: Tensor) -> Tensor:
+    """By how much log-likelihoods are below the largest; 0 where they are no numbers, so that they decide nothing."""
+    below = (each - each.max()).float()
+    return below if bool(below.isfinite().all()) else torch.zeros_like(below)

@@ -157,11 +157,24 @@ class UntrainedMethod(Method):
         """One score per class seen so far, from the representation (n, d)."""
 
     def check(self, stream: Stream) -> list[str]:
-        self.use_shape(stream.input_shape)
+        self.check_inputs(stream.input_shape)
         return super().check(stream)
 
-    def use_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise `SettingsError` if samples of this shape have no such representation."""
+    @abstractmethod
+    def keep_classes(self, kept: Tensor) -> None:
+        """Remove what is kept of all classes but these, given by number."""
+
+    def remove_classes(self, outputs: Tensor) -> None:
+        rest = torch.ones(self.classes[-1].stop, dtype=torch.bool).index_fill_(0, outputs, value=False)
+        self.keep_classes(rest.nonzero().flatten())
+        self.set_progress([int(rest[own.start : own.stop].sum()) for own in self.classes], self.tasks_learned)
+        self.invalidate()
+
+    def count_features(self, input_shape: tuple[int, ...]) -> int:
+        """How many features describe a sample of this shape."""
+        return self.represent(torch.zeros(0, *input_shape)).shape[1]
+
+    def check_inputs(self, shape: tuple[int, ...]) -> None:
         resolve_representation(self.settings.representation, shape)
 
     def epochs(self, planned: int) -> int:
@@ -186,6 +199,9 @@ class UntrainedMethod(Method):
     def predict_with(self, params: Params) -> Pack:
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}
         return Pack(lambda params, x: self.scores(params, self.represent(x)), on_device)
+
+    def bytes_to_predict(self) -> int:
+        return sum(value.nbytes for value in self.predictor.params.values())
 
     def predict(self, x: Tensor) -> Tensor:
         return self.predictor(x)

@@ -1,8 +1,10 @@
 """The base of methods that train one dense network of full width."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
 import torch
 from annotated_types import Ge
@@ -10,9 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Samples, Task
-from spacenet.space.blueprint import BATCH_STATS, TRAINING, Hook, Link, Params
+from spacenet.space.blueprint import BATCH_STATS, TRAINING, Blueprint, Hook, Link, Params
 from spacenet.space.operations import add_phantoms
-from spacenet.utils.tensors import in_section, section
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import check_finite, in_section, section, take_tensors
 
 PARAMS = "network/params"
 ALL_UNITS = torch.zeros(0, dtype=torch.bool)
@@ -71,6 +74,11 @@ class DenseMethod(Method):
                 self.uses_batch_stats[layer.name + BATCH_STATS] = ALL_UNITS
         if self.blueprint.drops:
             self.uses_batch_stats[TRAINING] = ALL_UNITS
+
+    @classmethod
+    def count_new_numbers(cls, blueprint: Blueprint, settings: Any) -> int:
+        sizes = {layer.name: layer.size for layer in blueprint.layers}
+        return sum(map(math.prod, param_shapes(blueprint, sizes).values()))
 
     def set_param(self, name: str, value: Tensor, trained: bool = True) -> None:
         """Replace a parameter by a new one with this value, of any shape."""
@@ -160,6 +168,12 @@ class DenseMethod(Method):
         with torch.no_grad():
             return self.blueprint.forward(self.params, x)
 
+    @cached_property
+    def predictor(self) -> Pack:
+        if type(self).predict is not DenseMethod.predict:
+            return super().predictor
+        return Pack(self.blueprint.forward, {name: param.detach() for name, param in self.params.items()})
+
     def features(self, x: Tensor) -> Tensor:
         """The inputs of the classifier: (n, d)."""
         return self.features_of(self.params, x)
@@ -170,6 +184,10 @@ class DenseMethod(Method):
         with torch.no_grad():
             self.blueprint.forward(params, x.to(self.device), found.__setitem__)
         return self.blueprint.features(found)
+
+    def count_features(self, input_shape: tuple[int, ...]) -> int:
+        """How many inputs the classifier has for samples of this shape."""
+        return self.features(torch.zeros(0, *input_shape)).shape[1]
 
     def copy_params(self) -> dict[str, Tensor]:
         return {name: param.detach().clone() for name, param in self.params.items()}
@@ -189,6 +207,23 @@ class DenseMethod(Method):
     def state(self) -> dict[str, Tensor]:
         return super().state() | in_section(PARAMS, self.params_to_save())
 
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        saved = self.saved_shapes(self.saved_sizes())
+        shapes = {f"{PARAMS}/{name}": shape for name, shape in saved.items()}
+        rest = take_tensors(state, shapes, "the network")
+        for key, (_, value) in self.blueprint.unit_values().items():
+            check_finite(state, {f"{PARAMS}/{key}": value.least} if f"{PARAMS}/{key}" in shapes else {}, "the network")
+        super().check_state(rest, input_shape)
+
+    def saved_sizes(self) -> dict[str, int]:
+        """How many units each layer has after the tasks in `classes`."""
+        sizes = {layer.name: layer.size for layer in self.blueprint.layers}
+        return sizes | {self.blueprint.output.name: self.classes[-1].stop if self.classes else 0}
+
+    def saved_shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """The shapes of what `params_to_save` returns, with this many units in each layer."""
+        return param_shapes(self.blueprint, sizes)
+
     def params_to_save(self) -> dict[str, Tensor]:
         """The parameters as `state` holds them; `load_params` restores them."""
         return {name: param.detach() for name, param in self.params.items()}
@@ -201,3 +236,9 @@ class DenseMethod(Method):
         """Restore what `params_to_save` returned. The order of `self.params` stays."""
         for name, old in self.params.items():
             self.set_param(name, params[name].clone(), old.requires_grad)
+
+
+def param_shapes(blueprint: Blueprint, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter of a network with this many units in each layer."""
+    values = {key: (sizes[layer.name], *value.shape) for key, (layer, value) in blueprint.unit_values().items()}
+    return values | {link.name: (sizes[link.target], sizes[link.source], *link.kernel) for link in blueprint.links}

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.base import MethodSettings, Stream, Task
+from spacenet.methods.base import MethodSettings, Samples, Stream, Task
 from spacenet.methods.shared.dense import DenseMethod
 
 
@@ -28,11 +28,16 @@ class ExemplarMethod(DenseMethod):
     settings: ExemplarSettings
 
     def check(self, stream: Stream) -> list[str]:
-        size, classes = self.settings.memory_size, len(stream.labels)
-        if size < classes:
-            message = f"{size} samples cannot be shared by the stream's {classes} classes"
-            raise SettingsError(message, setting="memory_size")
+        self._check_memory(len(stream.labels))
         return super().check(stream)
+
+    def begin_task(self, task: Task, data: Samples) -> None:
+        self._check_memory(task.classes.stop)
+        super().begin_task(task, data)
+
+    def _check_memory(self, classes: int) -> None:
+        if (size := self.settings.memory_size) < classes:
+            raise SettingsError(f"{size} samples cannot be shared by {classes} classes", setting="memory_size")
 
     @abstractmethod
     def choose(self, x: Tensor, count: int, number: int) -> Tensor:

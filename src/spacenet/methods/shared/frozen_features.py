@@ -16,5 +16,9 @@ class FrozenFeatures(DenseMethod):
     def epochs(self, planned: int) -> int:
         return 0 if self.tasks_learned else planned
 
+    def saved_sizes(self) -> dict[str, int]:
+        first = len(self.classes[0]) if self.classes else 0
+        return super().saved_sizes() | {self.blueprint.output.name: first}
+
     def new_outputs(self, task: Task) -> int:
         return 0 if self.tasks_learned else len(task.classes)

@@ -1,5 +1,7 @@
 """Samples of earlier tasks that a method keeps."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -22,6 +24,22 @@ class Memory:
         each = self._samples.values()
         return sum(s.x.numel() * min(s.value_bytes, s.x.element_size()) + s.y.nbytes for s in each)
 
+    @classmethod
+    def of(cls, samples: Samples, classes: Sequence[range]) -> "Memory":
+        """A memory of these samples, given the classes of each task."""
+        memory = cls()
+        for task, own in enumerate(classes):
+            rows = ((samples.y >= own.start) & (samples.y < own.stop)).nonzero().flatten()
+            if len(rows):
+                memory.rows[task], memory._samples[task] = torch.arange(len(rows)), samples.take(rows)
+        return memory
+
+    def copy(self) -> "Memory":
+        """Another memory of the same samples."""
+        memory = Memory()
+        memory.rows, memory._samples = dict(self.rows), dict(self._samples)
+        return memory
+
     def keep(self, task: Task, rows: Tensor | None = None) -> None:
         """Keep the given rows of the task's training data in their order, by default all of them."""
         train = task.train
@@ -39,7 +57,8 @@ class Memory:
     def samples(self) -> Samples:
         """All kept samples; there must be at least one."""
         parts = list(self._samples.values())
-        return Samples(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]))
+        x, y = torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts])
+        return Samples(x, y, value_bytes=max(part.value_bytes for part in parts))
 
     def concat(self, new: Samples) -> Samples:
         """All kept samples, then the new ones."""

@@ -1,6 +1,6 @@
 """What EWC, SI, MAS and AR1 share: a penalty on changing parameters, larger for the more important ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -11,8 +11,10 @@ from torch.func import grad, vmap
 
 from spacenet.methods.base import Batch, Optimizer, Params, Samples, Task, Uniform, kept
 from spacenet.methods.shared.dense import DenseMethod, LossSettings
+from spacenet.utils.tensors import take_tensors
 
 Function = Callable[..., Tensor]
+WHAT = "what weights are held by"
 CHUNK = 25
 """Samples at a time. The gradient of each is as large as the network."""
 
@@ -41,6 +43,14 @@ class QuadraticPenalty(DenseMethod):
         super().begin_task(task, data)
         self.importance = {name: pad_rows(old, self.params[name]) for name, old in self.importance.items()}
         self.anchor = self.next_anchor()
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        super().check_state(take_tensors(state, self.measured_shapes("importance"), WHAT, least=0.0), input_shape)
+
+    def measured_shapes(self, prefix: str) -> dict[str, tuple[int, ...]]:
+        """The shapes of what is kept under this prefix for each measured parameter."""
+        shapes = self.saved_shapes(self.saved_sizes())
+        return {f"{prefix}/{name}": shapes[name] for name in self.measured_params()}
 
     def next_anchor(self) -> dict[str, Tensor]:
         """What the parameters are held near during the task that begins."""

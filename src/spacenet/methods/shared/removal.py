@@ -1,17 +1,20 @@
 """Removing classes from what a sparse method has learned."""
 
 from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from spacenet.errors import SettingsError
-from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.space.compaction import drop_unread, shrink_layers
 from spacenet.space.removal import release, remove_outputs
 
+if TYPE_CHECKING:
+    from spacenet.methods.shared.sparse import SparseMethod
 
-def remove_classes(method: SparseMethod, outputs: Tensor) -> None:
+
+def remove_classes(method: "SparseMethod", outputs: Tensor) -> None:
     """Remove these outputs, what is kept of their classes, and the space of tasks that have no other classes.
 
     Everything that belongs to other classes keeps its bits. Raises `SettingsError` where that is not possible; then
@@ -32,7 +35,7 @@ def remove_classes(method: SparseMethod, outputs: Tensor) -> None:
     method.invalidate()
 
 
-def compact(method: SparseMethod) -> None:
+def compact(method: "SparseMethod") -> None:
     """Drop what no output reads: connections, reserved units, and units that were added and are not used."""
     output = method.blueprint.output.name
     drop_unread(method.ledger, {output: torch.arange(method.ledger.size(output))} | method.units_read())
@@ -41,7 +44,7 @@ def compact(method: SparseMethod) -> None:
     method.invalidate()
 
 
-def _check(method: SparseMethod, emptied: list[int]) -> None:
+def _check(method: "SparseMethod", emptied: list[int]) -> None:
     if method.settings.balance != "none":
         raise SettingsError(
             f"no class can be removed where scores are balanced ({method.settings.balance}): the others' would change",

@@ -20,6 +20,7 @@ from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SettingsError, SpaceFull
 from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
+from spacenet.methods.shared import removal
 from spacenet.methods.shared.balance import Balance, Kind
 from spacenet.methods.shared.refining import can_refine, refine_outputs
 from spacenet.methods.shared.rotations import (
@@ -35,7 +36,7 @@ from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.operations import add_phantoms, cross_entropy
-from spacenet.space.pack import Pack, Units, pack
+from spacenet.space.pack import Pack, Units, pack, packed_units
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import in_section, section
@@ -117,6 +118,7 @@ class SparseMethod(Method):
     """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
+    uses_weights = divides_network = True
     settings: SparseSettings
     training_space: ClassVar = {"training.learning_rate": Uniform(0.002, 0.2, log=True)}
     ledger: Ledger = kept("network", on_cpu=True)
@@ -139,11 +141,6 @@ class SparseMethod(Method):
     @property
     def reads_earlier(self) -> bool:
         """Whether a task's connections may come from units that earlier tasks reserved."""
-        return False
-
-    @property
-    def needs_old_data(self) -> bool:
-        """Whether learning another task requires the data of all earlier ones."""
         return False
 
     def setup(self) -> None:
@@ -203,7 +200,6 @@ class SparseMethod(Method):
         return [f"the space holds {fit} of the stream's {len(stream)} tasks with these settings"]
 
     def check_inputs(self, shape: tuple[int, ...]) -> None:
-        """Raise `SettingsError` if the settings cannot work on samples of this shape."""
         if self.settings.rotations in ("first", "all"):
             check_rotatable(shape)
 
@@ -356,11 +352,21 @@ class SparseMethod(Method):
 
     @property
     def can_update(self) -> bool:
-        """Whether more samples of known classes can be added without a new task."""
         return type(self).refines and self.settings.balance == "none" and can_refine(self.ledger)
 
+    @property
+    def why_no_update(self) -> str:
+        return "what is kept of them has no counts"
+
+    @property
+    def grows(self) -> bool:
+        return self.plan.auto
+
+    @property
+    def relearns_known(self) -> bool:
+        return self.settings.known_classes == "task"
+
     def update(self, samples: Samples, training: TrainingConfig) -> None:
-        """Add more samples of known classes, which take no space."""
         refine_outputs(self.ledger, samples.to(CPU), training, self.rng("refine", self.tasks_learned))
         self.invalidate()
 
@@ -422,6 +428,19 @@ class SparseMethod(Method):
 
     # Removing classes, see `methods.shared.removal`
 
+    def remove_classes(self, outputs: Tensor) -> None:
+        removal.remove_classes(self, outputs)
+
+    def compact(self) -> None:
+        removal.compact(self)
+
+    def bytes_to_predict(self) -> int:
+        return sum(value.nbytes for value in self.predictor.params.values())
+
+    def packed_sizes(self) -> dict[str, int]:
+        units = packed_units(self.ledger)
+        return {layer.name: len(units[layer.name]) for layer in self.blueprint.hidden}
+
     @property
     def reads_first_task(self) -> bool:
         """Whether what is kept of all classes was computed on the network of the first task."""
@@ -441,10 +460,12 @@ class SparseMethod(Method):
     def keep_classes(self, kept: Tensor) -> None:
         """Remove what is kept besides the network of all classes but these, given by number."""
 
-    def check_extra(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        self.balance.check(section(extra, BALANCE), len(self.classes))
-        rest = {name: tensor for name, tensor in extra.items() if not name.startswith(BALANCE + "/")}
-        super().check_extra(rest, input_shape)
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        """The same for what is kept besides the network, which the method has already."""
+        self.balance.check(section(state, BALANCE), len(self.classes))
+        unknown = sorted(name for name in state if not name.startswith(BALANCE + "/"))
+        if unknown:
+            raise ValueError(f"unknown content ({', '.join(unknown[:3])})")
 
 
 @dataclass(frozen=True)

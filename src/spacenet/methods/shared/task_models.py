@@ -1,7 +1,10 @@
 """One model per task within one network, which may grow, and prediction when the task of an input is unknown."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -12,6 +15,11 @@ from spacenet.methods.shared.dense import PhantomSettings
 from spacenet.methods.shared.masked import Masked
 from spacenet.space.blueprint import BATCH_STATS, Blueprint, Layer, Link, Params
 from spacenet.space.operations import add_phantoms
+from spacenet.space.pack import Pack
+from spacenet.utils.tensors import in_section, section, take_tensors
+
+LEAST = torch.finfo(torch.float32).tiny
+"""The smallest probability that has a logarithm."""
 
 
 class TaskModels(Masked):
@@ -38,6 +46,22 @@ class TaskModels(Masked):
         """Probabilities; those of each task sum to 1, or to less where phantom classes take part."""
         with torch.no_grad():
             return torch.cat([self._probabilities(self.scores(x, task)) for task in range(len(self.classes))], 1)
+
+    @cached_property
+    def predictor(self) -> Pack:
+        """The models of all tasks side by side; their scores are logits."""
+        tasks = range(len(self.classes))
+        models = [{name: t.detach() for name, t in self.task_params(task).items()} for task in tasks]
+        params = {name: t for task in tasks for name, t in in_section(f"{task}", models[task]).items()}
+
+        def forward(params: Params, x: Tensor) -> Tensor:
+            found = [self.blueprint.forward(section(params, f"{task}"), x) for task in tasks]
+            return torch.cat([self._probabilities(scores) for scores in found], 1).clamp_min(LEAST).log()
+
+        return Pack(forward, params)
+
+    def logits(self, scores: Tensor) -> Tensor:
+        return scores.double().clamp_min(LEAST).log()
 
     def _probabilities(self, scores: Tensor) -> Tensor:
         return add_phantoms(scores, self.phantom_classes).softmax(1)[:, : scores.shape[1]]
@@ -74,10 +98,19 @@ class PerTaskBatchNorm(Subnetworks):
     def task_params(self, task: int) -> dict[str, Tensor]:
         return super().task_params(task) | (self.norms[task] if task < self.tasks_learned else {})
 
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        names, values = self._norm_names(), self.blueprint.unit_values()
+        for task, name in product(range(len(self.classes)), names):
+            (layer, value), key = values[name], f"network/norms/{task}/{name}"
+            state = take_tensors(state, {key: (layer.size, *value.shape)}, "batch norm", least=value.least)
+        super().check_state(state, input_shape)
+
+    def _norm_names(self) -> list[str]:
+        return [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
+
     def end_task(self, task: Task) -> None:
         super().end_task(task)
-        names = [key for layer in self.blueprint.hidden for key in _norm_keys(layer)]
-        self.norms.append({key: self.params[key].detach().clone() for key in names})
+        self.norms.append({key: self.params[key].detach().clone() for key in self._norm_names()})
 
 
 def scale_hidden(blueprint: Blueprint, fraction: float) -> Blueprint:
@@ -115,6 +148,18 @@ class GrowingMethod(TaskModels):
     def setup(self) -> None:
         super().setup()
         self.widths = {layer.name: torch.zeros(0, dtype=torch.int32) for layer in self.blueprint.hidden}
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        names = [f"widths/{layer.name}" for layer in self.blueprint.hidden]
+        shapes = dict.fromkeys(names, (len(self.classes),))
+        rest = take_tensors(state, shapes, "the units of tasks", dtype=torch.int32, least=1)
+        if any(bool((state[name].diff() < 0).any()) for name in names):
+            raise ValueError("the units of tasks: a task has fewer than one before it")
+        self.widths = section(state, "widths")
+        super().check_state(rest, input_shape)
+
+    def saved_sizes(self) -> dict[str, int]:
+        return super().saved_sizes() | {name: int(widths[-1]) for name, widths in self.widths.items()}
 
     def width(self, layer: str) -> int:
         return len(next(iter(self.incoming_weights(layer).values())))

@@ -34,13 +34,20 @@ class VAE:
     ) -> "VAE":
         """Untrained: weights Glorot-uniform, biases zero. The decoder has the encoder's layers in reverse."""
         params: dict[str, Tensor] = {}
+        for name, shape in cls.shapes(features, hidden, latent).items():
+            new = torch.zeros(shape)
+            params[name] = (nn.init.xavier_uniform_(new, generator=rng) if new.dim() == 2 else new).to(device)
+        return cls(params)
+
+    @staticmethod
+    def shapes(features: int, hidden: Sequence[int], latent: int) -> dict[str, tuple[int, ...]]:
+        """The shape of every parameter, in the order of computation."""
+        found: dict[str, tuple[int, ...]] = {}
         widths = {ENCODER: (features, *hidden, 2 * latent), DECODER: (latent, *reversed(hidden), features)}
         for name, sizes in widths.items():
             for number, (sources, targets) in enumerate(pairwise(sizes), 1):
-                weight = nn.init.xavier_uniform_(torch.empty(targets, sources), generator=rng)
-                params[f"{name}{number}.weight"] = weight.to(device)
-                params[f"{name}{number}.bias"] = torch.zeros(targets, device=device)
-        return cls(params)
+                found |= {f"{name}{number}.weight": (targets, sources), f"{name}{number}.bias": (targets,)}
+        return found
 
     def tensors(self) -> dict[str, Tensor]:
         return {name: param.detach() for name, param in self.params.items()}

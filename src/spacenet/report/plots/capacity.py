@@ -2,16 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from spacenet.experiments.run import RunData
-from spacenet.model.model import Model
+from spacenet.model.capacity import LayerAreas, layer_areas
 from spacenet.report.plots.drawing import CENTERED, abbreviate, paint, text_color
 from spacenet.report.plots.plot import GROUND, INK, LINE, MUTED, Axes, Figure, Plot, new_axes, task_colors
 from spacenet.report.tables import capacity_text, layers_table
-from spacenet.space.ledger import FREE
 from spacenet.utils.text import plural
 
 MAX_WITH_CELLS = 6  # layers up to which each unit is drawn as a cell; more layers are drawn as bars
@@ -20,37 +18,9 @@ ACROSS, LETTER = 5.9, 0.063  # approximate widths of a layer and of a letter in 
 MIN_CELL = 0.04  # inches; narrower cells have no lines between them, which would hide them
 
 
-@dataclass(frozen=True)
-class LayerAreas:
-    """The units of a hidden layer: reserved, shared and unused ones add up to all of them."""
-
-    name: str
-    units: int
-    reserved: Sequence[int]  # by each task, for good
-    shared: int  # in use, but not reserved: later tasks may use them too
-    unused: int
-
-    @property
-    def areas(self) -> list[tuple[str, int]]:
-        """The parts of the layer from left to right: name and number of units."""
-        tasks = [(f"task {number}", count) for number, count in enumerate(self.reserved, 1)]
-        return [area for area in (*tasks, ("shared", self.shared), ("unused", self.unused)) if area[1]]
-
-
-def layer_areas(model: Model) -> list[LayerAreas]:
-    """The hidden layers, counted in the model's ledger."""
-    ledger, layers = model.method.ledger, []
-    for layer in ledger.blueprint.hidden:
-        state, used = ledger.state[layer.name], ledger.used(layer.name)
-        reserved = [int((state == task).sum()) for task in range(len(model.tasks))]
-        shared, unused = (int(part.sum()) for part in ((state == FREE) & used, (state == FREE) & ~used))
-        layers.append(LayerAreas(layer.name, len(state), reserved, shared, unused))
-    return layers
-
-
 def capacity_plot(run: RunData) -> Plot | None:
-    """A strip for each layer, its units sorted by task; None without a model."""
-    if run.model is None:
+    """A strip for each layer, its units sorted by task; None without a model that divides its network among tasks."""
+    if run.model is None or not run.model.method.divides_network:
         return None
     layers, tasks_left = layer_areas(run.model), None if run.model.method.needs_old_data else run.model.space_left()
     parts = (f"{layer.name}: {abbreviate([f'{name} {count}' for name, count in layer.areas])}" for layer in layers)

@@ -49,7 +49,7 @@ def _block(connections: Connections, link: Link, selection: Units) -> Block:
 
 def compaction_plot(run: RunData) -> Plot | None:
     """Two panels, before and after, each sorted by how many connections its units have; None if nothing moved there."""
-    if run.model is None:
+    if run.model is None or not run.model.method.divides_network:
         return None
     data, shade = first_blocks(run.model), task_colors(len(run.model.tasks))[0]
     if not data.before.any() or bool((data.before == data.after).all()):

@@ -48,8 +48,8 @@ def link_usage(model: Model) -> list[LinkUsage]:
 
 
 def connections_plot(run: RunData) -> Plot | None:
-    """A bar for each pair of connected layers, divided by task; None without a model."""
-    if run.model is None:
+    """A bar for each pair of connected layers, divided by task; None without a model that divides its network."""
+    if run.model is None or not run.model.method.divides_network:
         return None
     links = link_usage(run.model)
     total, positions = sum(link.total for link in links), sum(link.positions for link in links)

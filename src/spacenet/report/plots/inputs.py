@@ -16,8 +16,8 @@ MAX_TASKS = 8  # tasks that have room side by side
 
 
 def connections_per_pixel(run: RunData | None) -> NDArray[np.int64] | None:
-    """(task, height, width); None without a model, and unless every input is a pixel."""
-    if run is None or run.model is None:
+    """(task, height, width); None without a model that divides its network, and unless every input is a pixel."""
+    if run is None or run.model is None or not run.model.method.divides_network:
         return None
     shape, ledger, tasks = run.model.input_shape, run.model.method.ledger, len(run.model.tasks)
     shape, pixels = shape[1:] if len(shape) == 3 and shape[0] == 1 else shape, ledger.blueprint.input
