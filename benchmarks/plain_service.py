@@ -35,7 +35,7 @@ class Predictions(BaseModel):
 def create_app(path: str) -> FastAPI:
     """A service of an ONNX file."""
     app, options = FastAPI(), onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # as the service that it is compared with: more are slower on a small network
+    options.intra_op_num_threads = 1  # as `spacenet serve` has
     session = onnxruntime.InferenceSession(path, options)
     classes = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
     shape = session.get_inputs()[0].shape[1:]

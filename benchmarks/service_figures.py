@@ -1,5 +1,6 @@
 """The figures of the service's benchmark: right and wrong answers, latencies, requests per second."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -16,6 +17,7 @@ Answer = tuple[Any, float]
 Expected = Mapping[int | None, Sequence[Sequence[Answer]]]
 """For each number of tasks that the model may have learned, what it answers to each body: one entry per sample. Where
 answers do not say how many tasks there are, that number is None."""
+LARGEST = "largest_difference"
 PERCENTILES = (50, 90, 99, 100)
 PHASES = ("before", "during", "after")
 LATENCY_COLUMNS = ["p50 ms", "p90 ms", "p99 ms", "max ms"]
@@ -31,27 +33,34 @@ class Checker:
     tolerance: float
 
     def count(self, asked: Sequence[Asked]) -> Figures:
-        """How many requests were answered wrongly, and how many not at all."""
-        answered = [each for each in asked if each.status == 200]
+        """How many requests were answered wrongly, how many not at all, and how far probabilities of the others are
+        from the model's."""
+        found = [self._difference(each) for each in asked if each.status == 200]
         return {
             "requests": len(asked),
-            "wrong": sum(not self._is_right(each) for each in answered),
+            "wrong": sum(each > self.tolerance for each in found),
+            LARGEST: max((each for each in found if each <= self.tolerance), default=0.0),
             "status_4xx": sum(400 <= each.status < 500 for each in asked),
             "status_5xx": sum(each.status >= 500 for each in asked),
             "no_answer": sum(each.status == NO_ANSWER for each in asked),
         }
 
-    def _is_right(self, asked: Asked) -> bool:
+    def _difference(self, asked: Asked) -> float:
+        """The largest difference of a probability; infinite if a label is another one, or if there is no such model."""
         answer = asked.answer()
         known = self.expected.get(answer.get("tasks"))
         if known is None or len(known[asked.number]) != len(answer["predictions"]):
-            return False
+            return math.inf
         pairs = zip(known[asked.number], answer["predictions"], strict=True)
-        return all(self.alike(wanted, (found["label"], found["probability"])) for wanted, found in pairs)
+        return max(_difference(wanted, (found["label"], found["probability"])) for wanted, found in pairs)
 
     def alike(self, one: Answer, other: Answer) -> bool:
         """Whether two answers are the same up to rounding."""
-        return bool(one[0] == other[0]) and abs(one[1] - other[1]) <= self.tolerance
+        return _difference(one, other) <= self.tolerance
+
+
+def _difference(one: Answer, other: Answer) -> float:
+    return abs(one[1] - other[1]) if one[0] == other[0] else math.inf
 
 
 def count_failures(figures: Mapping[str, Any]) -> int:
@@ -60,8 +69,8 @@ def count_failures(figures: Mapping[str, Any]) -> int:
 
 
 def add_counts(several: Sequence[Figures]) -> Figures:
-    """The sums of counts."""
-    return {name: sum(each[name] for each in several) for name in several[0]}
+    """The sums of counts, and the largest difference."""
+    return {name: (max if name == LARGEST else sum)(each[name] for each in several) for name in several[0]}
 
 
 def latencies(asked: Sequence[Asked]) -> Figures:
@@ -175,7 +184,8 @@ def comparison_verdict(figures: Mapping[str, Any]) -> str:
 def _counts(figures: Mapping[str, Any]) -> str:
     return (
         f"{figures['requests']:,} requests: {figures['wrong']} wrong answers, {figures['status_4xx']} refused (4xx), "
-        f"{figures['status_5xx']} failed (5xx), {figures['no_answer']} without answer."
+        f"{figures['status_5xx']} failed (5xx), {figures['no_answer']} without answer. "
+        f"Probabilities are within {figures[LARGEST]:.1e} of the model's for one sample alone."
     )
 
 

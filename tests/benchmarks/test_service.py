@@ -56,6 +56,8 @@ def test_wrong_answers_are_found() -> None:
     counts = Checker(expected, 1e-6).count([*right, *wrong, *others])
     assert [counts[name] for name in ("wrong", "status_5xx", "status_4xx", "no_answer")] == [5, 1, 1, 1]
     assert count_failures(counts) == 8
+    near = Checker(expected, 1e-5).count([asked(0, 1, 7, 0.5 + 4e-6), asked(0, 1, 7, 0.6)])
+    assert (near["wrong"], near["largest_difference"]) == (1, pytest.approx(4e-6))
     plain = Checker({None: [[(7, 0.5)]]}, 1e-4).count([asked(0, None, 7, 0.50005), asked(0, None, 7, 0.51)])
     assert (plain["requests"], plain["wrong"]) == (2, 1)
 
@@ -69,17 +71,17 @@ def test_requests_are_of_the_phase_that_they_were_on_their_way_in() -> None:
 
 
 def test_a_service_is_described_by_the_medians_of_its_rounds() -> None:
-    counts = {"requests": 10, "wrong": 1, "status_4xx": 0, "status_5xx": 0, "no_answer": 0}
+    counts = {"requests": 10, "wrong": 1, "status_4xx": 0, "status_5xx": 0, "no_answer": 0, "largest_difference": 0.5}
     rounds = [
         {"counts": counts, "per_second": each, "milliseconds": {"p50": each}, "cpu_milliseconds": each}
         for each in (1.0, 2.0, 9.0)
     ]
     found = describe_service(rounds)
-    assert (found["requests"], found["wrong"]) == (30, 3)
+    assert (found["requests"], found["wrong"], found["largest_difference"]) == (30, 3, 0.5)
     assert (found["per_second"], found["milliseconds"]["p50"], found["cpu_milliseconds"]) == (2.0, 2.0, 2.0)
 
 
-def test_the_clients_note_that_nobody_answers() -> None:
+def test_the_clients_note_that_no_server_answers() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     looks = iter([False, False, True])

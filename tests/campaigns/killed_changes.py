@@ -231,7 +231,7 @@ def live(path: Path, expected: Sequence[bytes], pauses: Sequence[float], tally: 
     tally.lost += [f"{job.kind} is lost: {job.error}" for job in lost]
     expect(accepted == len(CHANGES), f"{accepted} jobs were accepted")
     expect(bool(lost) or all(job.state == "done" for job in jobs), f"not all are done: {jobs}")
-    expect(all(job.error for job in lost), "a job is lost, and nobody says why")
+    expect(all(job.error for job in lost), "a job is lost without a reason")
     check_folder(path.parent, NAME, f"{NAME}.jobs.json", f"{NAME}.undo")
     expect(bool(lost) or path.read_bytes() == expected[-1], "the file is not the one that the same changes make")
     load_model(path)

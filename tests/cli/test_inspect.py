@@ -16,7 +16,8 @@ from tests.model.support import blobs, density_model, model
 @pytest.fixture
 def learned(tmp_path: Path) -> tuple[Path, Model]:
     made = model([0, 1], ["[red]x", "\x1b[31m"])
-    made.metrics = {"acc": 71.5, "bwt": -3.25, "tasks_learned": 1, "stream": "split-x", "evaluated_on": "test set"}
+    made.metrics = {"acc": 71.5, "bwt": -3.25, "ece": 1.25, "tasks_learned": 1, "stream": "split-x"}
+    made.metrics["evaluated_on"] = "test set"
     save_model(tmp_path / "m.safetensors", made)
     return tmp_path / "m.safetensors", made
 
@@ -83,7 +84,7 @@ def test_json(learned: tuple[Path, Model], capsys: pytest.CaptureFixture[str]) -
     found = json.loads(capsys.readouterr().out)
     assert found["sizes"]["file"] == learned[0].stat().st_size
     assert [task["number"] for task in found["tasks"]] == [1, 2]
-    assert found["measured"] == {"acc": 71.5, "bwt": -3.25}
+    assert found["measured"] == {"acc": 71.5, "bwt": -3.25, "ece": 1.25}
 
 
 def test_a_full_model_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +135,7 @@ def test_a_card_is_markdown(learned: tuple[Path, Model], capsys: pytest.CaptureF
         "Measured on split-x, test set",
         "Measured after 1 task; now there are 2",
         "ACC: 71.50",
+        "Expected calibration error: 1.25 percentage points",
         "spacenet: ",
     ):
         assert words in card
@@ -155,6 +157,7 @@ def test_a_card_says_what_was_not_measured_and_each_task(tmp_path: Path, capsys:
     assert main(["inspect", str(tmp_path / "m"), "--card"]) == 0
     card = capsys.readouterr().out
     assert "The file has no measurements" in card
+    assert "The file does not hold how well probabilities are calibrated" in card
     assert "--unknown 0.05" in card
     assert "| 2 | cat, dog |\n" in card
     made.metrics = {"matrix": [[90.0, 0.0], [70.0, 73.0]]}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from spacenet.config.presets import resolve_automatic
 from spacenet.data.stream import Task
 from spacenet.errors import ModelFileError, RunError, SettingsError, SpaceFull
-from spacenet.experiments.analysis import ANALYSIS
+from spacenet.experiments.analysis import ANALYSIS, Analysis
 from spacenet.experiments.callbacks import Callback
 from spacenet.experiments.metrics import Record
 from spacenet.experiments.run import CONFIG, LOG, METRICS, MODEL, STATE, Run, RunData, load_config, load_run
@@ -123,6 +123,8 @@ def test_a_run_folder_holds_what_it_should(tmp_path: Path) -> None:
     assert metrics["matrix"][0][1:] == [0.0, 0.0]
     assert metrics["task_il_acc"] == pytest.approx(sum(metrics["task_il_matrix"][-1]) / 3)
     assert metrics["task_il_acc"] >= metrics["acc"]
+    assert (found := Analysis.load(folder).calibration)
+    assert metrics["ece"] == found.ece
     assert metrics["connections"] == 3 * (40 + 40 + 16)
     assert [len(task["epochs"]) for task in metrics["tasks"]] == [3, 3, 3]
     assert metrics["layers"] == metrics["tasks"][-1]["layers"]

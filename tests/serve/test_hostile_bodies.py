@@ -1,4 +1,4 @@
-"""Bodies that nobody means well with: each is a 4xx, quickly, at every address that takes one."""
+"""Hostile bodies: each is a 4xx, quickly, at every address that takes one."""
 
 import json
 import time

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def test_jobs_that_waited_are_taken_up_in_their_order(store: Store) -> None:
     numbers, jobs = taken_up(store)
     assert numbers == [1, 2, 10]
     assert {job.state for job in jobs.values()} == {"queued"}
-    assert taken_up(store)[0] == [1, 2, 10], "nobody has begun them"
+    assert taken_up(store)[0] == [1, 2, 10], "none of them was begun"
 
 
 @pytest.mark.parametrize("kind", ["learn", "forget", "undo"])
@@ -112,9 +111,7 @@ def test_a_job_that_kills_the_service_is_given_up(store: Store, caplog: pytest.L
     assert "job 1 (learn) is lost: the service was killed" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "submitted", [(datetime.now(UTC) - timedelta(days=8)).isoformat(), "2026-11-19", "9" * 30, "0001-01-01T00:00:00"]
-)
+@pytest.mark.parametrize("submitted", ["2026-01-01T00:00:00+00:00", "2026-11-19", "9" * 30, "0001-01-01T00:00:00"])
 def test_samples_do_not_stay_for_ever(store: Store, submitted: str) -> None:
     left(store, submitted=submitted)
     assert is_lost(store, "more than 7 days")

@@ -69,10 +69,11 @@ class Analysis:
         self.activations = {name: values.half().float() for name, values in found.items()}
         self.labels = tuple(labels) if found else ()
 
-    def record_predictions(self, output: Tensor, stream: Stream, tests: Sequence[Samples]) -> None:
-        """Keep which class is predicted as which after the last task, how confidently, and the worst mistakes.
+    def record_predictions(self, output: Tensor, stream: Stream, tests: Sequence[Samples]) -> Calibration:
+        """Keep which class is predicted as which after the last task, how confidently, and the worst mistakes. Returns
+        the calibration.
 
-        `output` are the scores for the test samples of the tasks learned, one task after the other.
+        `output` are the logits for the test samples of the tasks learned, one task after the other.
         """
         truth, classes = torch.cat([test.y for test in tests]), output.shape[1]
         predicted = output.argmax(1)
@@ -91,6 +92,7 @@ class Analysis:
             inputs.append(x)
         scale = stream.resolved_preprocessing.scale or 1.0
         self.mistakes = Mistakes(tuple(found), displayable(np.stack(inputs), scale)) if found else Mistakes()
+        return self.calibration
 
     def record_truncation(
         self, method: Method, tests: Sequence[Samples], classes: Sequence[range], input_shape: tuple[int, ...]

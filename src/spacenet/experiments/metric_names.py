@@ -40,6 +40,7 @@ METRIC_NAMES: dict[str, MetricName] = {
     "task_il_acc": MetricName(
         "task-IL ACC %", "task-incremental accuracy, where only the classes of a sample's own task compete"
     ),
+    "ece": MetricName("ECE", "expected calibration error of the probabilities in the end, in 15 bins"),
 }
 """By their names in metrics.json, in `RunResult` and in the rows of a comparison."""
 

@@ -47,7 +47,10 @@ from spacenet.utils.tensors import in_section, load_tensors, save_tensors, secti
 
 log = logging.getLogger("spacenet")
 CONFIG, METRICS, MODEL, STATE, LOG = "config.toml", "metrics.json", "model.safetensors", "state.safetensors", "run.log"
-MEASURED = ("stream", "evaluated_on", "tasks_learned", "acc", "bwt", "forgetting", "fwt", "matrix", "task_il_acc")
+MEASURED = (
+    *("stream", "evaluated_on", "tasks_learned", "matrix"),
+    *("acc", "task_il_acc", "bwt", "forgetting", "fwt", "ece"),
+)
 """Metrics that the model file holds too: what follows from the seed alone, so that equal runs make equal files."""
 MAX_MATRIX = 256
 """With more tasks, the model file does without the accuracy matrix: its header, which is read first, has a limit."""
@@ -313,11 +316,11 @@ class Run:
         metrics = self.record.metrics(self.config, self.hardware.describe(), stopped)
         if not self.hardware.leads:
             return RunData(self.config, metrics, self.analysis)
-        model = self._model(metrics)
         if self.output is not None:
             tests, classes = self.tests[:learned], self.classes[:learned]
-            self.analysis.record_predictions(self.output, self.stream, tests)
+            metrics["ece"] = self.analysis.record_predictions(self.method.logits(self.output), self.stream, tests).ece
             self.analysis.record_truncation(self.method, tests, classes, self.stream.input_shape)
+        model = self._model(metrics)
         if self.folder is not None:
             saved = None
             with warn_of_model(self.config.model.method):

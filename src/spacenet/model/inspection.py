@@ -21,7 +21,7 @@ from spacenet.space.ledger import FREE, Ledger
 from spacenet.utils.text import format_bytes
 
 FLOAT_BYTES = 4
-FIGURES = ("acc", "bwt", "forgetting", "fwt")
+FIGURES = ("acc", "bwt", "forgetting", "fwt", "ece")
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,9 @@ TO_ADD = (
     "terms they may be used has to be added here by who trained it, and so has what the model must not be used for."
 )
 CALIBRATION = (
-    "The file does not hold how well probabilities are calibrated; `spacenet evaluate MODEL DATA` prints the expected "
-    "calibration error and the bins of a reliability diagram."
+    "`spacenet evaluate MODEL DATA` prints the expected calibration error and the bins of a reliability diagram."
 )
+UNCALIBRATED = "The file does not hold how well probabilities are calibrated."
 
 
 def model_card(found: "Inspection", name: str) -> str:
@@ -38,7 +38,7 @@ def model_card(found: "Inspection", name: str) -> str:
         "Model": _list(_model_facts(found)),
         "Data and tasks": _tasks(found),
         "Accuracy": _accuracy(found),
-        "Calibration": CALIBRATION,
+        "Calibration": _calibration(found),
         "Memory and space": _list(_memory_facts(found)),
         "Intended use": _use(found),
         "Limits": _limits(found),
@@ -92,6 +92,13 @@ def _accuracy(found: "Inspection") -> str:
     if after is not None and after != now:
         lines.append(f"- Measured after {plural(after, 'task')}; now there are {now}, so these figures are out of date")
     return "\n".join(lines)
+
+
+def _calibration(found: "Inspection") -> str:
+    error = found.measured.get("ece")
+    if error is None:
+        return f"{UNCALIBRATED} {CALIBRATION}"
+    return f"Expected calibration error: {error:.2f} percentage points, in 15 bins, on the same samples. {CALIBRATION}"
 
 
 def _memory_facts(found: "Inspection") -> list[tuple[str, str]]:

@@ -128,7 +128,7 @@ def summary_table(data: "RunData") -> Table:
     metrics, images = data.metrics, data.metrics["images_kept"]
     stored = f"with {plural(images, 'stored sample')}" if images else "no stored samples"
     rows = [
-        *([each.name, each.format(metrics[key]), each.meaning] for key, each in METRIC_NAMES.items()),
+        *([each.name, each.format(metrics[key]), each.meaning] for key, each in METRIC_NAMES.items() if key in metrics),
         ["connections", f"{metrics['connections']:,}", "in the whole network"],
         ["memory", format_bytes(metrics["bytes_kept"]), f"kept between tasks, {stored}"],
         ["time", format_seconds(metrics["seconds"]), "training and evaluation"],

@@ -84,7 +84,7 @@ def endpoint_path(scope: Scope) -> str:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens that are asked for. Those for teaching may also read; without a file nobody is asked."""
+    """The tokens that are asked for. Those for teaching may also read; without a file none is asked for."""
 
     reading: TokenFile | None = None
     teaching: TokenFile | None = None

@@ -112,7 +112,7 @@ def claim_jobs(parent: Path, prefix: str) -> Iterator[QueuedJob]:
 
 
 def numbers_in(parent: Path, prefix: str) -> set[int]:
-    """The numbers of all jobs that have a folder, whoever owns it."""
+    """The numbers of all jobs that have a folder, of this process or another."""
     found = (_read(path) for path in parent.iterdir() if path.name.startswith(prefix))
     return {description.job.number for description in found if description}
 

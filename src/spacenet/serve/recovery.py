@@ -54,7 +54,7 @@ def take_up_jobs(store: Store, history: History, prefix: str) -> list[QueuedJob]
 
 
 def _remove_lock(path: Path) -> None:
-    """Remove the file of a lock that a killed process has left: whoever takes the lock does that in the end."""
+    """Remove the file of a lock that a killed process has left, as every holder of a lock does in the end."""
     with suppress(FileError), lock(path, wait=False):
         pass
 
