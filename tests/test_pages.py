@@ -29,6 +29,9 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
         assert title in out
     assert "tasks after forgetting: [(0, 1, 2), (3, 4, 5), ()]" in out
     assert "classes left: 0 1 2 3 4 5\n" in out
+    assert re.search(r"^tasks: 3 room for more: \d+$", out, re.MULTILINE), "updates take no space"
+    assert re.search(r"^the loader says:( -?\d){5}$", out, re.MULTILINE)
+    assert "and of noise: -1 -1 -1\n" in out
     assert "room for more tasks: None\n" in out
     assert "tasks known: 3\n" in out
     assert re.search(r"^unknown - top: \[\] - set: \[\]$", out, re.MULTILINE)

@@ -22,7 +22,10 @@ from spacenet.utils.lock import lock
 
 @dataclass(frozen=True)
 class LearnOptions(DataConfig):
-    """Add one task, all classes in a file or folder, to a saved model. What it learned before stays as it is."""
+    """Add the classes in a file or folder to a saved model, as one task. What it learned before stays as it is.
+
+    Samples of classes that the model knows already update what is kept of these classes, which takes no space.
+    """
 
     model: ModelArgument
     data: LabeledArgument
