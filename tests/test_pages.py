@@ -46,6 +46,7 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
         "model.safetensors.jobs.json",
         "copy.safetensors",
         "model.onnx",
+        "onnx_predictor.py",
         "six-and-seven.npz",
         "eight-and-nine.npz",
         "questions.npy",
