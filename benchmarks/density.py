@@ -23,7 +23,8 @@ from benchmarks.workload import WorkloadOptions, stream_of, with_model, workload
 from spacenet.config.presets import preset_config
 from spacenet.config.run import RunConfig
 from spacenet.methods import get_method
-from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet_density import DensitySettings
 from spacenet.model.model import Model
 from spacenet.report.tables import Table

@@ -27,7 +27,7 @@ from spacenet.config.presets import preset_config
 from spacenet.data.streams import build_stream
 from spacenet.data.task import Task
 from spacenet.methods import get_method
-from spacenet.methods.shared.sparse import SparseSettings
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.nets import build_net
 from spacenet.report.table import Table
 from spacenet.training.loop import learn_task

@@ -27,7 +27,8 @@ from benchmarks.results import HERE, Figures, figures_of_seed, hardware, over_se
 from spacenet.experiments.run import load_metrics
 from spacenet.experiments.sweep import Trial
 from spacenet.methods.shared.dense import LossSettings, PhantomSettings
-from spacenet.methods.shared.sparse import SparseMethod, SparseSettings
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.shared.sparse_settings import SparseSettings
 from spacenet.registry import METHODS
 from spacenet.report.tables import Table
 from spacenet.utils.files import make_folder, save_text

@@ -19,7 +19,7 @@ from spacenet.data.datasets import MNIST
 from spacenet.data.fetch import DATA_VARIABLE
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
-from spacenet.methods.shared.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 
 STREAM = "split-mnist"
 

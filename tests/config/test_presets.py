@@ -20,7 +20,8 @@ from spacenet.data import streams
 from spacenet.errors import SettingsError
 from spacenet.experiments.run import Run, build_method
 from spacenet.methods import get_method
-from spacenet.methods.shared.sparse import AdaptiveSettings, SparseMethod
+from spacenet.methods.shared.sparse import SparseMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.registry import METHODS, STREAMS
 from spacenet.space.blueprint import CPU
 

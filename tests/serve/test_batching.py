@@ -186,7 +186,12 @@ def test_a_service_answers_each_request_as_if_it_were_alone(
     with service(tmp_path) as it:
         measure = Served.measure
         alone = [it.post("/predict?top=4", json={"inputs": [row]}).json()["predictions"][0] for row in x.tolist()]
-        monkeypatch.setattr(Served, "measure", lambda *args: (sizes.append(len(args[1])), measure(*args))[1])
+
+        def note_size(served: Served, x: Any, *rest: Any) -> Any:
+            sizes.append(len(x))
+            return measure(served, x, *rest)
+
+        monkeypatch.setattr(Served, "measure", note_size)
 
         async def ask_all() -> list[httpx.Response]:
             transport = httpx.ASGITransport(it.app)
@@ -202,4 +207,4 @@ def test_a_service_answers_each_request_as_if_it_were_alone(
         (found,) = answer.json()["predictions"]
         assert [each["label"] for each in found["top"]] == [each["label"] for each in expected["top"]]
         shares = [[each["probability"] for each in one["top"]] for one in (found, expected)]
-        np.testing.assert_allclose(*shares, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(shares[0], shares[1], rtol=0, atol=1e-6)

@@ -2,7 +2,7 @@
 
 import torch
 
-from spacenet.methods.shared.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet import SpaceNet
 from spacenet.space.ledger import as_of, unit_values
 from spacenet.space.pack import pack

@@ -38,7 +38,8 @@ from spacenet.methods.density.typicality_update import update_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
 from spacenet.methods.shared.refining import split_by_task
-from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.space.blueprint import Layer
 from spacenet.space.ledger import as_of, check_unit_values, unit_values
 from spacenet.space.pack import Pack, pack

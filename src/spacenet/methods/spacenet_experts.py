@@ -27,7 +27,8 @@ from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
 from spacenet.methods.shared.rotations import ORIENTATIONS
-from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod, AdaptiveSettings, Rotations
+from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings, Rotations
 from spacenet.space.budget import TaskBudget, dense_budget
 from spacenet.space.pack import Pack, Units, pack
 from spacenet.space.workspace import Workspace

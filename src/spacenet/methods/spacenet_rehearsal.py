@@ -12,7 +12,8 @@ from torch import Tensor
 from spacenet.methods.base import Samples, Task, kept
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.class_statistics import SEED
-from spacenet.methods.shared.sparse import AdaptiveMethod, AdaptiveSettings
+from spacenet.methods.shared.sparse import AdaptiveMethod
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.utils.tensors import check_finite, check_shapes, section
 
 BOUNDS = "the bounds of inputs"

@@ -6,7 +6,7 @@ import numpy as np
 
 from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError
-from spacenet.methods.shared.sparse import EXPECTED_TASKS
+from spacenet.methods.shared.sparse_settings import EXPECTED_TASKS
 from spacenet.model.labels import Label
 
 

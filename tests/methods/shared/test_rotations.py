@@ -6,7 +6,7 @@ import torch
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.shared.rotations import check_rotatable, make_rotated_head, rotate_batch, rotate_targets
-from spacenet.methods.shared.sparse import AdaptiveSettings
+from spacenet.methods.shared.sparse_settings import AdaptiveSettings
 from spacenet.methods.spacenet import SpaceNet
 from tests.methods.support import copy_state, learn, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn

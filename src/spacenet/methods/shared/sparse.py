@@ -5,23 +5,21 @@ commit → reserve → pack.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar
 
 import torch
-from annotated_types import Ge, Le, Lt
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Choice, Uniform
-from spacenet.config.settings import WIDE
+from spacenet.config.ranges import Uniform
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Stream, Task
-from spacenet.errors import SettingsError, SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Optimizer, Params, kept, map_batches
+from spacenet.errors import SpaceFull
+from spacenet.methods.base import Batch, LayerUsage, Method, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared import removal
-from spacenet.methods.shared.balance import Balance, Kind
+from spacenet.methods.shared.balance import Balance
 from spacenet.methods.shared.refining import can_refine, refine_outputs
 from spacenet.methods.shared.rotations import (
     check_rotatable,
@@ -30,6 +28,7 @@ from spacenet.methods.shared.rotations import (
     rotate_batch,
     rotate_targets,
 )
+from spacenet.methods.shared.sparse_settings import EXPECTED_TASKS, AdaptiveSettings, SparseSettings
 from spacenet.space.allocation import LIMIT, allocate, check, select, tasks_left, tasks_that_fit
 from spacenet.space.blueprint import CPU, Layer
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
@@ -43,75 +42,14 @@ from spacenet.utils.tensors import in_section, section
 
 MAX_GROWTH = 1000
 """How often units are added before a task at most. Far more than any task needs."""
-Rotations = Literal["none", "first", "all", "auto"]
 UNUSED_AFTER = 4
 """After this many times, units without connections are selected first: among them all positions are open."""
 MANY_CLASSES = 100
 """Beyond this many classes of a task, the learning rate of SGD grows with them."""
-EXPECTED_TASKS, PHANTOMS = 5, 8
+PHANTOMS = 8
 BALANCE, HEAD = "balance", "rotated_head"
 FEATURES = "features"
 """The classifier's inputs of a batch of images in four orientations, in `Batch.saved`."""
-
-
-@dataclass(frozen=True)
-class SparseSettings(MethodSettings):
-    """How much of the network a task may use."""
-
-    expected_tasks: Annotated[int, Ge(1)] | None = None
-    """Tasks to expect; default: as many as the stream has, 5 where there is no stream. The next three settings follow
-    from it and the network's size, unless they are given."""
-    selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
-    """Free units that a task selects in each hidden layer (0: all of them); one number applies to all layers."""
-    reserved: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
-    """Selected units that a task reserves for itself in each hidden layer; one number applies to all layers."""
-    connections: tuple[Annotated[float, Ge(0)], ...] = ()
-    """Connections of a task in each layer, the classifier last; below 1, a fraction of all that the layer can hold.
-    Where less than a fraction is left, the task takes what is left; with less than half of it the layer is full (the
-    first layer only if units would have no connection)."""
-    first_selected: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
-    """Units that the first task selects, if different from the other tasks."""
-    first_reserved: tuple[Annotated[int, Ge(0), Le(WIDE)], ...] = ()
-    """Units that the first task reserves, if different."""
-    first_connections: tuple[Annotated[float, Ge(0)], ...] = ()
-    """Connections of the first task, if different."""
-    sized_for: tuple[Annotated[int, Ge(1)], ...] = ()
-    """How many tasks, and classes of each, the sizes above are meant for; with more tasks to expect, each gets less.
-    Default: the sizes are taken as they are."""
-    unused_first: bool = False
-    """Select the free units with the fewest incoming connections instead of random ones, so that tasks overlap less."""
-    phantom_classes: Annotated[int, Ge(0), Uniform(0, 20, integer=True)] | None = None
-    """Classes of other tasks that take part in the loss, as in the authors' code. They have no connections during the
-    task: their score is 0. Default: none in this package's networks for images, otherwise 8."""
-    phantom_scores: Literal["zero", "bias"] = "zero"
-    """Scores of phantom classes: 0, or for classes of earlier tasks the bias that their output has learned, as in the
-    authors' code. Then all earlier classes take part, even if they are more than `phantom_classes`."""
-    label_smoothing: Annotated[float, Ge(0), Lt(1), Choice((0.0, 0.1, 0.2))] = 0.0
-    """Part of every sample's probability that is distributed over all outputs. Keeps the scores of tasks comparable."""
-    balance: Kind = "none"
-    """Make the classifiers of different tasks comparable in prediction: by the norm of their weights, or by logits, the
-    scores of the right classes on each task's own samples when it was learned."""
-    rotations: Rotations = "none"
-    """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
-    task, or in all; auto is all for square images, otherwise none. Features become more general, and a step takes four
-    times as long."""
-    expand: str | None = None
-    """Add units: 6:conv2=8,conv3=8 adds them to these layers before task 6, auto whenever a task does not fit."""
-    masked_dense: bool = False
-    """Train in the whole network with masks instead of a compact workspace: same result, slower. For comparison."""
-    known_classes: Literal["update", "task"] = "update"
-    """What more samples of known classes do. update: they join the statistics of their class (spacenet-density), or
-    train the connections into the outputs of their task (spacenet, static-sparse); no space is used. task: they are
-    learned as a new task, which takes space; so do methods that can update nothing."""
-
-    def validate(self) -> None:
-        super().validate()
-        Plan.parse(self.expand)
-        if len(self.sized_for) not in (0, 2):
-            raise SettingsError("give the number of tasks and that of each one's classes", setting="sized_for")
-
-    def for_tasks(self, tasks: int) -> Self:
-        return self if self.expected_tasks is not None else replace(self, expected_tasks=tasks)
 
 
 class SparseMethod(Method):
@@ -466,14 +404,6 @@ class SparseMethod(Method):
         unknown = sorted(name for name in state if not name.startswith(BALANCE + "/"))
         if unknown:
             raise ValueError(f"unknown content ({', '.join(unknown[:3])})")
-
-
-@dataclass(frozen=True)
-class AdaptiveSettings(SparseSettings):
-    """How much of the network a task may use, and how many of its connections are rewired."""
-
-    rewire_fraction: Annotated[float, Ge(0), Le(1), Uniform(0.1, 0.7)] = 0.2
-    """Fraction of the task's connections that is dropped and grown elsewhere after each epoch (the paper's r)."""
 
 
 class AdaptiveMethod(SparseMethod):
