@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacenet.errors import DataError, SettingsError
+from spacenet.errors import SettingsError
 from spacenet.model.file import load_model, save_model
 from spacenet.model.journal import undo_path
 from spacenet.serve import jobs as jobs_module
 from spacenet.serve import worker
 from spacenet.serve.blank import Blank
-from spacenet.serve.jobs import Jobs, choose_held_out
+from spacenet.serve.jobs import Jobs
 from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.store import Store
 from tests.model.support import SHAPE, blobs, model, model_config
@@ -206,36 +206,18 @@ def test_a_new_model_is_made_by_its_first_task(tmp_path: Path) -> None:
         assert info.value.status == 409
         edited = jobs.wait(jobs.submit_edit("rename", ["cat"], "lion").number, 20)
         assert (edited.state, "nothing has been learned yet" in str(edited.error)) == ("failed", True)
-        job = jobs.wait(jobs.submit_learn(*TASK, hold_out=0.2).number, 60)
-        assert (job.state, job.samples, job.held_out) == ("done", 32, 8)
-        held = jobs.take_held_out(job.number)
-        assert held is not None
-        assert sorted(held[1].tolist()) == ["cat"] * 4 + ["dog"] * 4
-        assert jobs.take_held_out(job.number) is None
+        job = jobs.wait(jobs.submit_learn(*TASK).number, 60)
+        assert (job.state, job.samples) == ("done", 40)
     finally:
         jobs.close()
-    learned = np.isin(TASK[0][:, 0], held[0][:, 0], invert=True)
-    expected = model_config()
-    blank = Blank(expected, SHAPE).new_model()
-    blank.learn(TASK[0][learned], TASK[1][learned])
+    blank = Blank(model_config(), SHAPE).new_model()
+    blank.learn(*TASK)
     saved = load_model(tmp_path / NAME)
     assert saved.tasks == store.current.model.tasks == [("cat", "dog")]
     assert saved.config == blank.config
     np.testing.assert_allclose(saved.predict_proba(TASK[0]), blank.predict_proba(TASK[0]), rtol=1e-5)
     with pytest.raises(SettingsError, match="is there already"):
         Store.create(tmp_path / NAME, model_config(), SHAPE)
-
-
-def test_a_part_of_each_class_is_held_out() -> None:
-    y = np.array(["a"] * 20 + ["b"] * 5 + ["c"] * 4 + ["d"])
-    held = choose_held_out(y, 0.1)
-    assert {label: int(held[y == label].sum()) for label in "abcd"} == {"a": 2, "b": 1, "c": 0, "d": 0}
-    assert (held == choose_held_out(y, 0.1)).all()
-    assert not choose_held_out(y, 0).any()
-    most = choose_held_out(y, 0.99)
-    assert {label: int(most[y == label].sum()) for label in "abcd"} == {"a": 19, "b": 4, "c": 3, "d": 0}
-    with pytest.raises(DataError, match="hold_out: 1.0 is not"):
-        choose_held_out(y, 1.0)
 
 
 def test_a_full_disk_is_said_when_a_job_is_submitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spacenet.data.preprocessing import Array
-from spacenet.errors import DataError, SettingsError, SpacenetError
+from spacenet.errors import SettingsError, SpacenetError
 from spacenet.model.editing import Edit
 from spacenet.model.labels import Label, distinct
 from spacenet.serve.history import History
@@ -34,8 +34,6 @@ RETRY_SECONDS = 10
 """After which a client whose job found no room may try again."""
 END_SECONDS = 10.0
 """How long the end of a job that is being written is waited for when the service ends."""
-FEWEST = 5
-"""Samples of a class of which at least one is held out."""
 USAGE = {
     "rename": "action, label and new",
     "merge": f"action, labels (at most {MAX_CLASSES}) and into",
@@ -62,7 +60,6 @@ class Jobs:
         self._began, self._entering = 0.0, 0
         self._closed = self._canceled = self._finishing = False
         self._runner: threading.Thread | None = None
-        self._held_out: dict[int, tuple[Array, Array]] = {}
         self._history = History(store.path if durable else None)
         self._waiting = deque[QueuedJob]()
         if durable:
@@ -104,10 +101,6 @@ class Jobs:
             self._changed.wait_for(lambda: self._closed or self.get(number).is_over, seconds)
         return self.get(number)
 
-    def take_held_out(self, number: int) -> tuple[Array, Array] | None:
-        """The samples and labels that a job has held out; they are kept in memory until they are taken."""
-        return self._held_out.pop(number, None)
-
     # What is asked for
 
     def check_room(self) -> None:
@@ -117,17 +110,10 @@ class Jobs:
         if len(self._waiting) + self._entering >= MAX_WAITING:
             raise RequestError(f"{MAX_WAITING} jobs are waiting already; try again later", 503, RETRY_SECONDS)
 
-    def submit_learn(self, x: Array, y: Array, *, hold_out: float = 0.0) -> Job:
-        """Learn samples. `hold_out` is the fraction of each class that is not learned: see `take_held_out`."""
+    def submit_learn(self, x: Array, y: Array) -> Job:
+        """Learn samples."""
         x, y = self.store.current.check_task(x, y)
-        held = choose_held_out(y, hold_out)
-        learned = x[~held], y[~held]
-        classes = np.unique(learned[1]).tolist()[:MAX_CLASSES]
-        job = Job(kind="learn", samples=len(learned[1]), held_out=int(held.sum()), classes=classes)
-        job = self._submit(job, learned)
-        if job.held_out:
-            self._held_out[job.number] = x[held], y[held]
-        return job
+        return self._submit(Job(kind="learn", samples=len(y), classes=np.unique(y).tolist()[:MAX_CLASSES]), (x, y))
 
     def submit_edit(
         self, action: Action, labels: Sequence[Label] = (), into: Label | None = None, keep_undo: bool = False
@@ -317,8 +303,6 @@ class Jobs:
             facts["seconds"] = self._seconds()
         if state == "done":
             facts["epochs"] = job.epoch  # none, if all classes were known
-        else:
-            self._held_out.pop(job.number, None)
         forgotten = job.classes if job.kind == "forget" and state == "done" else ()
         job = job.model_copy(update=facts)
         self._history.save(job, forgotten)
@@ -337,18 +321,6 @@ class Jobs:
 
     def _seconds(self) -> float:
         return round(time.monotonic() - self._began, 3)
-
-
-def choose_held_out(y: Array, fraction: float, seed: int = 0) -> Array:
-    """Which samples to hold out, as booleans: this fraction of each class, at least one of `FEWEST` or more."""
-    if not 0 <= fraction < 1:
-        raise DataError(f"hold_out: {fraction} is not a fraction; give 0 or more, and less than 1")
-    held = np.zeros(len(y), bool)
-    for label in np.unique(y) if fraction else ():
-        rows = np.flatnonzero(y == label)
-        count = max(round(fraction * len(rows)), len(rows) >= FEWEST)
-        held[np.random.default_rng([seed, len(rows)]).permutation(rows)[: min(count, len(rows) - 1)]] = True
-    return held
 
 
 def check_edit(action: Action, labels: Sequence[Label], into: Label | None, keep_undo: bool) -> None:

@@ -114,7 +114,6 @@ class Job(BaseModel):
     ] = "none"
     submitted: Annotated[str | None, Field(description="When, in UTC.", max_length=40)] = None
     samples: Annotated[int, Field(ge=0)] = 0
-    held_out: Annotated[int, Field(ge=0, description="Samples that were given and are not learned.")] = 0
     classes: Annotated[list[Label], Field(description=OF_CLASSES, max_length=MAX_CLASSES)] = []
     into: Annotated[Label | None, Field(description="The new label, of rename and merge.")] = None
     epoch: Annotated[int, Field(ge=0, description="Epochs that are done.")] = 0

@@ -16,6 +16,20 @@ MOST = 200
 """Of a class; later ones take the place of the first."""
 
 
+HELD_OUT, FEWEST = 0.2, 5
+"""The fraction of each class's examples that is set aside, at least one of so many or more."""
+
+
+def choose_held_out(y: Array) -> Array:
+    """Which examples to set aside, given their labels, as booleans."""
+    held = np.zeros(len(y), bool)
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)
+        count = max(round(HELD_OUT * len(rows)), len(rows) >= FEWEST)
+        held[np.random.default_rng(len(rows)).permutation(rows)[: min(count, len(rows) - 1)]] = True
+    return held
+
+
 @dataclass(frozen=True)
 class Count:
     """Of so many examples, so many are right."""

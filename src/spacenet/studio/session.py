@@ -13,7 +13,7 @@ from spacenet.model.capacity import layer_areas
 from spacenet.model.export import export_model
 from spacenet.model.journal import undo_path
 from spacenet.model.labels import Label, read_class, read_new_label
-from spacenet.serve.jobs import Jobs, choose_held_out
+from spacenet.serve.jobs import Jobs
 from spacenet.serve.messages import Job, RequestError
 from spacenet.serve.models import Hosted, Models
 from spacenet.serve.store import NOTHING_LEARNED, Store
@@ -21,7 +21,7 @@ from spacenet.studio import messages
 from spacenet.studio.drawings import vary_drawings
 from spacenet.studio.examples import Examples, check_name
 from spacenet.studio.explaining import explain, first_tasks
-from spacenet.studio.held_out import HeldOut
+from spacenet.studio.held_out import HeldOut, choose_held_out
 from spacenet.studio.pictures import Picture, find_kind, read_picture
 from spacenet.studio.starting import Start, blank_model, find_photo_problem
 from spacenet.utils.files import save_bytes
@@ -29,10 +29,6 @@ from spacenet.utils.files import save_bytes
 NAME = "model"
 RATE = 0.05
 """The typicality below which a picture is unknown, unless the page asks for another."""
-HELD_OUT = 0.2
-"""The fraction of each class's examples that is set aside to measure accuracy."""
-
-
 FEWEST = 2
 """Examples to learn a new class from, unless they are drawings, of which there are variations."""
 
@@ -133,7 +129,7 @@ class Session:
             served = self.store.current
             x, y = np.stack([each.picture.sample for each in given]), [self._label(each.label) for each in given]
             labels = np.array(y)
-            held = choose_held_out(labels, HELD_OUT)
+            held = choose_held_out(labels)
             learned, of = x[~held], labels[~held]
             if find_kind(served) == "drawings":
                 learned, of = vary_drawings(learned, of)
