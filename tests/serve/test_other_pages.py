@@ -2,7 +2,6 @@
 
 import json
 import logging
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +12,10 @@ from typing import Any
 import pytest
 
 from spacenet.serve.gate import Access
+from tests.browsers import needs_browser, open_browser
 from tests.serve.live import Live, live
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium or google-chrome)")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-OPTIONS += ["--disable-component-update", "--disable-sync"]
+pytestmark = needs_browser
 
 FETCH = """async ([url, options]) => {
   try {
@@ -81,12 +77,10 @@ def pages() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def page(pages: str) -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+    with open_browser() as browser:
         page = browser.new_context().new_page()
         page.goto(pages)
         yield page
-        browser.close()
 
 
 def _address(it: Live) -> str:

@@ -1,6 +1,5 @@
 """A studio with real connections, in a thread of the test, and a browser to use it with."""
 
-import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +15,6 @@ from spacenet.studio.app import add_studio_routes
 from spacenet.studio.session import Session
 from tests.studio.strokes import strokes
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-OPTIONS += ["--disable-component-update", "--disable-sync", "--use-fake-device-for-media-stream"]
 LEARNING = 60_000
 """Milliseconds that learning may take on a busy machine."""
 

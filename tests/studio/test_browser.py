@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import spacenet
-from tests.studio.live import BROWSER, LEARNING, OPTIONS, Person, live_studio
+from tests.browsers import needs_browser, open_browser
+from tests.studio.live import LEARNING, Person, live_studio
 from tests.studio.support import draw
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytest.importorskip("PIL.Image", reason="the studio needs the extra 'studio'")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium or google-chrome)")
+pytestmark = needs_browser
 HOSTILE = "<img src=x onerror=alert(1)>"
 LEAST_CONTRAST = 4.5
 """Of text and its ground, as the Web Content Accessibility Guidelines ask for (AA)."""
@@ -38,10 +38,8 @@ CONTRASTS = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,9 @@ import pytest
 
 from spacenet.report.page.build import save_page
 from spacenet.report.page.page import Page
+from tests.browsers import needs_browser, open_browser
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no browser is installed (chromium or google-chrome)")
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-OPTIONS += ["--disable-component-update", "--disable-sync"]
+pytestmark = needs_browser
 WIDTHS = (360, 768, 1440)
 ROUNDING = 2.0
 """Pixels."""
@@ -39,10 +35,8 @@ TEXTS = """() => {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=OPTIONS)
+    with open_browser() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
