@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+
+from tests.browsers import open_browser
 
 torch.set_num_threads(1)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background, and so by child processes
@@ -40,6 +43,12 @@ def _operators_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "from_torchlib", staticmethod(cache(registry.from_torchlib)))
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with open_browser() as browser:
+        yield browser
 
 
 SLOW_FILES = (

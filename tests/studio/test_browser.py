@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import spacenet
-from tests.browsers import needs_browser, open_browser
+from tests.browsers import needs_browser
 from tests.studio.live import LEARNING, Person, live_studio
 from tests.studio.support import draw
 
@@ -34,12 +34,6 @@ CONTRASTS = """() => {
   return found;
 }"""
 """The contrast of each visible text with what is behind it."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture

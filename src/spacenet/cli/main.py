@@ -26,7 +26,7 @@ COMMANDS = {
     "predict": ("MODEL INPUT …", "predict the class of inputs"),
     "evaluate": ("MODEL DATA …", "measure a model on labeled data: tasks, classes, calibration"),
     "inspect": ("MODEL", "show what a model holds and how much space is left"),
-    "export": ("MODEL", "write a model as ONNX or for torch"),
+    "export": ("MODEL", "write a model as ONNX, for torch or for MLflow"),
     "serve": ("MODEL", "serve a model over HTTP"),
     "studio": ("[MODEL]", "teach a model in the browser"),
     "data": ("list | fetch NAME", "list the data sets, or download one"),

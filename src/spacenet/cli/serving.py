@@ -30,7 +30,9 @@ ALLOW_ORIGIN_HELP = (
 class MainOptions:
     """What is served, and where."""
 
-    models: Annotated[tyro.conf.Positional[tuple[str, ...]], arg(metavar="MODEL …", help=MODELS_HELP)]
+    models: Annotated[
+        tyro.conf.Positional[tuple[str, ...]], arg(metavar="MODEL …", help=MODELS_HELP, help_behavior_hint="")
+    ]
     host: str = "127.0.0.1"
     """Address to listen at. Any but this computer's own lets others in; see --token-file."""
     port: Annotated[int, Ge(0), Le(65535)] = 8000

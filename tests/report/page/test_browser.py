@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from spacenet.report.page.build import save_page
 from spacenet.report.page.page import Page
-from tests.browsers import needs_browser, open_browser
+from tests.browsers import needs_browser
 
 pytestmark = needs_browser
 WIDTHS = (360, 768, 1440)
@@ -31,12 +30,6 @@ TEXTS = """() => {
   return groups;
 }"""
 """Each visible text with its corners, for some are written aslant: those of the page, then those of each plot."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture
