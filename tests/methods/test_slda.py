@@ -36,6 +36,7 @@ def test_discriminants_by_hand() -> None:
     method = slda(shrinkage=0.5)
     method.samples = 9
     method.means, method.covariance = torch.tensor([[0.0, 0.0], [4.0, 2.0]]), torch.diag(torch.tensor([3.0, 1.0]))
+    method.middle = torch.tensor([2.0, 1.0])
     found = method.scores(method.compute_params(), torch.tensor([[2.0, 1.0], [4.0, 2.0], [2.0, 0.0]]))
     torch.testing.assert_close(found, torch.tensor([[-1.5, -1.5], [-4.5, 1.5], [-0.5, -2.5]]))
 
@@ -45,15 +46,16 @@ def test_what_all_classes_share_does_not_round_the_rest_away() -> None:
     method = slda(shrinkage=1e-5)
     method.samples = 9
     method.means = torch.tensor([[1000.0, 0.0], [1000.0, 1.0]])
+    method.middle = method.means.mean(0)
     method.covariance = torch.tensor([[0.0, 0.0], [0.0, 1.0]])
     found = method.scores(method.compute_params(), torch.tensor([[1000.0, 0.25]]))
     assert float(found[0, 0] - found[0, 1]) == pytest.approx(0.25, rel=1e-4)
 
 
-def test_it_keeps_means_and_one_covariance() -> None:
+def test_it_keeps_means_one_covariance_and_an_origin() -> None:
     method = slda()
     learn(method, small_stream())
-    assert method.parameters_kept() == 6 * 8 + 8 * 8
+    assert method.parameters_kept() == 6 * 8 + 8 * 8 + 8  # and where they are counted from
     assert method.extra_bytes() == 0
 
 

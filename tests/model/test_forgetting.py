@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +55,10 @@ MAKE: dict[str, Callable[[], Model]] = {
     "rotated": lambda: learned("spacenet-experts", MAPS, IMAGES, **EXPERTS),
     "described": lambda: learned("spacenet-experts", MAPS, IMAGES, **EXPERTS, statistics_weight=0.1, rotations="none"),
 }
+STATISTICS = {name: partial(learned, name) for name in ("gaussian", "ncm", "slda", "ranpac")}
+"""Methods without a network."""
 WITHIN = ("inputs", "edges", "features", "readout", "pooled")
 """Models in which the scores of a task's classes are relative to each other."""
-ROUNDED = ("readout", "pooled")
-"""Models in which other classes are computed anew from numbers that stay."""
 READS_FIRST = ("features", "described")
 STANDS_IN = ("features", "described")
 """Models in which a unit may get a connection of weight 0 in the place of one that was removed."""
@@ -67,7 +67,7 @@ HIDDEN = ("hidden1", "hidden2", "conv1", "conv2", "hidden")
 
 @cache
 def made(kind: str) -> Model:
-    return MAKE[kind]()
+    return (MAKE | STATISTICS)[kind]()
 
 
 def inputs(kind: str) -> np.ndarray:
@@ -134,10 +134,10 @@ def test_the_network_of_other_classes_keeps_its_bits(kind: str, labels: list[int
 
 
 @pytest.mark.parametrize("labels", [[0], [1], [4], [6], [3, 4], [5, 6], [0, 1, 2], [2, 4, 5]])
-@pytest.mark.parametrize("kind", MAKE)
-def test_scores_of_other_classes_stay(kind: str, labels: list[int]) -> None:
-    """Up to the rounding of products of matrices of another size; and up to a constant for each sample where the
-    center of all classes is the origin."""
+@pytest.mark.parametrize("kind", [*MAKE, *STATISTICS])
+def test_scores_of_other_classes_keep_their_bits(kind: str, labels: list[int]) -> None:
+    """In the model, and in the file. Where the scores of a task's classes are relative to each other, those of other
+    tasks do."""
     edited, x = copy.deepcopy(made(kind)), inputs(kind)
     if kind in READS_FIRST and labels == [0, 1, 2]:
         labels = [0, 2]
@@ -148,15 +148,62 @@ def test_scores_of_other_classes_stay(kind: str, labels: list[int]) -> None:
     assert left == [label for label in known if label not in labels]
     touched = {label for task in TASKS if set(task) & set(labels) for label in task} if kind in WITHIN else set()
     same = [label for label in left if label not in touched]
+    assert same or kind in WITHIN
     then, now = (found[:, [of.index(label) for label in same]] for found, of in ((before, known), (after, left)))
-    if kind == "pooled":
-        then, now = then - then.mean(1, keepdim=True), now - now.mean(1, keepdim=True)
-    tolerance = 1e-3 if kind in ROUNDED else 2e-5
-    torch.testing.assert_close(now, then, rtol=tolerance, atol=tolerance)
+    assert torch.equal(now, then)
     again = from_bytes(to_bytes(edited))
     assert torch.equal(again.scores(x), after)
     assert again.tasks == edited.tasks
     np.testing.assert_allclose(edited.predict_proba(x).sum(1), 1)
+
+
+@pytest.mark.parametrize("labels", [[1], [3], [3, 4], [2, 4, 5]])
+@pytest.mark.parametrize("kind", [*MAKE, *STATISTICS])
+def test_the_size_of_matrices_changes_the_last_digits_only(kind: str, labels: list[int]) -> None:
+    """What is computed without the places of removed classes is the same, as these places hold nothing of them."""
+    edited, x = copy.deepcopy(made(kind)), torch.from_numpy(inputs(kind))
+    for label in labels:
+        edited.forget(label)
+    method, x = edited.method, edited.fitted_normalization(inputs(kind))
+    small = method.without_places()
+    assert method.places
+    assert not small.places
+    torch.testing.assert_close(small.predict_all(x), method.predict_all(x), rtol=1e-4, atol=1e-4)
+    assert small.bytes_to_predict() <= method.bytes_to_predict()
+
+
+@pytest.mark.parametrize("kind", ["spacenet", "inputs", "experts", "gaussian"])
+def test_the_next_task_ends_the_places_of_removed_classes(kind: str) -> None:
+    edited = copy.deepcopy(made(kind))
+    edited.forget(3)
+    assert edited.method.places
+    assert from_bytes(to_bytes(edited)).method.places
+    edited.learn(*blobs([7, 8], shape=edited.input_shape))
+    assert not edited.method.places
+    assert not [name for name in encode(edited)[1] if "places" in name]
+
+
+def test_compacting_ends_the_places_of_removed_classes() -> None:
+    edited, x = copy.deepcopy(made("spacenet")), inputs("spacenet")
+    edited.forget(3)
+    before = edited.scores(x)
+    edited.compact()
+    assert not edited.method.places
+    torch.testing.assert_close(edited.scores(x), before)
+
+
+def test_matrices_are_not_kept_large_for_a_few_classes() -> None:
+    """A model of many classes of which most are removed must not stay as large as it was."""
+    labels = list(range(40))
+    edited = Model(model_config("gaussian"), SHAPE)
+    edited.learn(*blobs(labels))
+    for label in labels[:20]:
+        edited.forget(label)
+    assert len(edited.method.places.classes) == 40
+    for label in labels[20:35]:
+        edited.forget(label)
+    assert len(edited.method.places.classes) <= 2 * 5 + 16
+    assert edited.predict_proba(blobs([39])[0]).shape[1] == 5
 
 
 @pytest.mark.parametrize("kind", MAKE)

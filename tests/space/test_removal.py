@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from spacenet.space.ledger import FREE, Ledger
 from spacenet.space.pack import pack, packed_units
-from spacenet.space.removal import release, remove_outputs
+from spacenet.space.removal import place_outputs, release, remove_outputs
 from tests.space.support import Case, cases, finish, learned, open_task, train
 
 SOME = st.sets(st.integers(0, 5), min_size=1, max_size=5)
@@ -25,6 +25,23 @@ def remove(ledger: Ledger, outputs: set[int], case: Case) -> Ledger:
         if {2 * task, 2 * task + 1} <= outputs:
             release(after, task, {"output": torch.arange(after.size("output"))}, case.rng(task, 2))
     return after
+
+
+@given(cases, SOME)
+def test_at_their_old_places_outputs_are_computed_as_before(case: Case, outputs: set[int]) -> None:
+    """With the units that were packed, the matrices have their old sizes, so that products are rounded alike."""
+    ledger = learned(replace(case, tasks=3))
+    after, stay = remove(ledger, outputs, replace(case, tasks=3)), remaining(ledger, outputs)
+    places = torch.full((ledger.size("output"),), -1)
+    places[stay] = torch.arange(len(stay))
+    x, before = torch.randn(16, case.inputs, generator=case.rng(5)), pack(ledger)
+    placed = pack(
+        place_outputs(after, places), more={name: each for name, each in before.units.items() if name != "output"}
+    )
+    assert {name: each.shape for name, each in placed.params.items()} == {
+        name: each.shape for name, each in before.params.items()
+    }
+    assert torch.equal(placed(x)[:, stay], before(x)[:, stay])
 
 
 @given(cases, SOME)

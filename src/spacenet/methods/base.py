@@ -13,6 +13,7 @@ A method is a short file that declares its settings and overrides the hooks it n
     a growing network (DEN)     `epochs` asks for several phases, `end_epoch` adds units; the loop follows them
 """
 
+import copy
 import math
 import sys
 from abc import ABC, abstractmethod
@@ -22,7 +23,7 @@ from functools import cached_property
 from inspect import get_annotations
 from itertools import accumulate, pairwise
 from types import NoneType
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import torch
 from torch import Generator, Tensor, nn
@@ -36,6 +37,7 @@ from spacenet.methods.abilities import Abilities
 from spacenet.methods.density.densities import ClassMemory
 from spacenet.methods.kept import Keeper, kept
 from spacenet.methods.shared.memory import Memory
+from spacenet.methods.shared.places import PLACES, Places
 from spacenet.space.blueprint import CPU, Blueprint, Params
 from spacenet.space.pack import Pack
 from spacenet.utils.optimizers import Optimizer
@@ -114,6 +116,9 @@ class Method(Keeper, Abilities, ABC):
     cuda_graph_safe: ClassVar[bool] = True
     """Whether all steps of a task launch the same kernels, so that a CUDA graph of one can be replayed."""
 
+    places: Places = kept(PLACES, Places, on_cpu=True)
+    """Of classes, where some were removed since the last task was learned."""
+
     def __init__(
         self, blueprint: Blueprint, settings: MethodSettings, seed: int = 0, device: torch.device = CPU
     ) -> None:
@@ -172,8 +177,18 @@ class Method(Keeper, Abilities, ABC):
         """What the task is trained on: its own samples, and with them whatever the method remembers."""
         return self.memory.concat(task.train)
 
+    def without_places(self) -> Self:
+        """The same with matrices of the size that its classes need; scores may differ in their last digits."""
+        if not self.places:
+            return self
+        found = copy.copy(self)
+        found.places = Places()
+        found.invalidate()
+        return found
+
     def begin_task(self, task: Task, data: Samples) -> None:
         """Make room for the task's classes. `data` is what `training_data` returned."""
+        self.places = Places()
         self.classes.append(task.classes)
 
     @abstractmethod

@@ -37,6 +37,8 @@ class SLDA(UntrainedMethod):
     samples: int = kept("network/samples", int)
     means: Tensor = kept("network/means", Tensor, on_cpu=True)
     """(classes, d)"""
+    middle: Tensor = kept("network/middle", Tensor, on_cpu=True)
+    """The mean of the first task's classes when it was learned, (d,)."""
     covariance: Tensor = kept("network/covariance", Tensor, on_cpu=True)
     """(d, d), of all samples seen, around the mean of each sample's class."""
 
@@ -44,6 +46,7 @@ class SLDA(UntrainedMethod):
         means = torch.stack([h[y == number].mean(0) for number in task.classes])
         around = h - means[y - task.classes.start]
         covariance = around.T @ around / len(h)
+        self.middle = self.middle if len(self.middle) else means.mean(0)
         before, self.samples = self.samples, self.samples + len(h)
         self.means = torch.stack([*self.means, *means])
         self.covariance = torch.lerp(self.covariance, covariance, len(h) / self.samples) if before else covariance
@@ -53,7 +56,8 @@ class SLDA(UntrainedMethod):
 
     def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         size = self.count_features(input_shape)
-        shapes = {"network/means": (self.classes[-1].stop, size), "network/covariance": (size, size)}
+        shapes: dict[str, tuple[int, ...]] = {"network/means": (self.classes[-1].stop, size)}
+        shapes |= {"network/covariance": (size, size), "network/middle": (size,)}
         rest = take_tensors(state, shapes, "class statistics")
         rest = take_tensors(
             rest, {"network/samples": ()}, "class statistics", dtype=torch.int64, least=1, most=MOST_SAMPLES
@@ -61,8 +65,8 @@ class SLDA(UntrainedMethod):
         super().check_state(rest, input_shape)
 
     def compute_params(self) -> dict[str, Tensor]:
-        """Discriminants around the mean of all classes, so that a large common offset costs no precision."""
-        middle = self.means.double().mean(0)
+        """Discriminants around the first task's classes, so that a large common offset costs no precision."""
+        middle = self.middle.double()
         means, part = self.means.double() - middle, self.settings.shrinkage
         mixed = (1 - part) * self.covariance.double() + part * torch.eye(len(middle), dtype=torch.double)
         weight = torch.linalg.solve(mixed, means.T).T

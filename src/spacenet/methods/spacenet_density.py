@@ -37,6 +37,7 @@ from spacenet.methods.density.typicality import TYPICAL, Typicality, rate_classe
 from spacenet.methods.density.typicality_update import update_typicality
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, Representation
+from spacenet.methods.shared.places import Places
 from spacenet.methods.shared.refining import split_by_task
 from spacenet.methods.shared.sparse import AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings
@@ -305,8 +306,10 @@ class SpaceNetDensity(AdaptiveMethod):
         return Pack(forward, {**describe.params, **classify.params, **rate.params})
 
     def _describe_with(self, densities: Densities) -> Pack:
-        """(params, x) → the representation (n, d), and densities of all classes as `scores` computes them."""
-        params = in_section("view", self._first_params) | in_section("density", densities.compute_params())
+        """(params, x) → the representation (n, d), and densities of all classes as `scores` computes them, or of all
+        `places`, where there are any."""
+        placed = densities.select(self.places.fill) if self.places else densities
+        params = in_section("view", self._first_params) | in_section("density", placed.compute_params())
         reads_first = bool(self.first_units)
 
         def forward(params: Params, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -317,22 +320,26 @@ class SpaceNetDensity(AdaptiveMethod):
 
     def _classify_with(self, densities: Densities) -> Pack:
         """(params, x, and what these densities describe of it) → the scores of all classes."""
-        network, join, factor = self.pack, self._combine_with(densities), self.calibration.factor
+        network, places, factor = self.placed_pack, self.places, self.calibration.factor
+        join = self._combine_with(densities, places)
         uses_network = bool(self._weights.any())
         params = in_section("network", network.params) if uses_network else {}
 
         def forward(params: Params, x: Tensor, h: Tensor, fit: Tensor) -> Tensor:
             logits = network.forward(section(params, "network"), x) if uses_network else None
-            found: Tensor = join.forward(params, h, fit, logits)
+            found: Tensor = join.forward(params, h, places.sink(fit) if places else fit, logits)
             return found * factor
 
-        return Pack(forward, self._on_device({**params, **join.params}))
+        found = Pack(forward, self._on_device({**params, **join.params}))
+        return places.drop(found, self.device) if places else found
 
-    def _combine_with(self, densities: Densities) -> Pack:
-        """(params, what densities describe of samples, the network's scores or None) → scores, not yet calibrated."""
+    def _combine_with(self, densities: Densities, places: Places | None = None) -> Pack:
+        """(params, what densities describe of samples, the network's scores or None) → scores, not yet calibrated: of
+        all classes, or of all places."""
         reads_out = self.readout.size > 0 and densities.scaling is not None
-        readout = self.readout.compute_params(densities.scaling) if reads_out and densities.scaling else {}
-        tasks = self.classes[: self.tasks_learned]
+        held = self.readout.select(places.fill) if places else self.readout
+        readout = held.compute_params(densities.scaling) if reads_out and densities.scaling else {}
+        tasks = places.tasks if places else self.classes[: self.tasks_learned]
         return combine_with(tasks, self._weights, self.sharpness, readout, densest=self.is_table)
 
     @property
@@ -353,7 +360,13 @@ class SpaceNetDensity(AdaptiveMethod):
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
         typical, kept = self.typical.compute_params(share), self.densities.likeness_params()
         found = rate_with(rate, self.densities.likeness, typical, kept, edges=self.readout.grid is not None)
-        return Pack(found.forward, self._on_device(found.params))
+        columns = self.places.kept.to(self.device) if self.places else None
+
+        def forward(params: Params, h: Tensor, fit: Tensor) -> Tensor:
+            typicality: Tensor = found.forward(params, h, fit if columns is None else fit.index_select(1, columns))
+            return typicality
+
+        return Pack(forward, self._on_device(found.params))
 
     def class_typicality(self, x: Tensor) -> Tensor:
         describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes, 0.0)

@@ -26,11 +26,12 @@ from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
+from spacenet.methods.shared.places import drop_places
 from spacenet.methods.shared.rotations import ORIENTATIONS
 from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, Rotations
 from spacenet.space.budget import TaskBudget, dense_budget
-from spacenet.space.pack import Pack, Units, pack
+from spacenet.space.pack import Pack, Units, pack, packed_numbers, packed_units
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
 
@@ -89,7 +90,7 @@ class SpaceNetExperts(AdaptiveMethod):
     the numbers of these units; and their biases."""
     densities: Densities = kept(DENSITY, on_cpu=True)
     projection: nn.Sequential | None = None
-    own_width = True
+    own_width = packs_tasks_apart = True
 
     def setup(self) -> None:
         super().setup()
@@ -158,19 +159,31 @@ class SpaceNetExperts(AdaptiveMethod):
         return [self._pack_expert(task) for task, own in enumerate(self.classes[: self.tasks_learned]) if own]
 
     def _pack_expert(self, task: int) -> Pack:
-        head, output = self.heads[task], self.blueprint.output.name
-        ends: Units = {output: torch.arange(self.classes[task].start, self.classes[task].stop)}
-        for link in self.blueprint.classifiers if head else ():
-            ends[link.source] = head[f"units/{link.name}"].long()
-        network = pack(self.ledger, self.device, ends=ends)
-        if not head:
-            return network
+        placed, head, ends = self.places.tasks if self.places else self.classes, self.heads[task], self._ends(task)
+        network = pack(self.placed_ledger, self.device, ends=ends, more=section(self.places.units, f"{task}"))
+        expert = self._add_head(network, self._place_head(head, task), ends) if head else network
+        missing = len(placed[task]) > len(self.classes[task])
+        return drop_places(expert, self.places.kept_of(task), self.device) if missing else expert
+
+    def _ends(self, task: int) -> Units:
+        """What leads to a task's scores: its outputs, and what its outputs for rotated images read."""
+        head, own = self.heads[task], (self.places.tasks if self.places else self.classes)[task]
+        ends = {self.blueprint.output.name: torch.arange(own.start, own.stop)}
+        read = {link.source: head[f"units/{link.name}"].long() for link in self.blueprint.classifiers if head}
+        return ends | read
+
+    def _place_head(self, head: dict[str, Tensor], task: int) -> dict[str, Tensor]:
+        """A task's outputs for rotated images, one for each of its places."""
+        own = self.classes[task]
+        return _keep_outputs(head, own, self.places.fill_of(task)) if self.places else head
+
+    def _add_head(self, network: Pack, head: dict[str, Tensor], ends: Units) -> Pack:
         columns = []
         for link in self.blueprint.classifiers:
             weight = head[f"weight/{link.name}"]
-            places = torch.searchsorted(network.units[link.source], ends[link.source])
+            rows = torch.searchsorted(network.units[link.source], ends[link.source])
             aligned = weight.new_zeros(len(weight), network.params[link.name].shape[1], link.each[1])
-            columns.append(aligned.index_copy_(1, places, weight).flatten(1))
+            columns.append(aligned.index_copy_(1, rows, weight).flatten(1))
         own = {"weight": torch.cat(columns, 1).to(self.device), BIAS: head[BIAS].to(self.device)}
         params = in_section("network", network.params) | in_section(HEADS, own)
         return Pack(self._score_in_four_orientations, params, network.units)
@@ -214,8 +227,10 @@ class SpaceNetExperts(AdaptiveMethod):
         experts, weight = self.experts, self.settings.statistics_weight
         params = {name: t for n, each in enumerate(experts) for name, t in in_section(f"{n}", each.params).items()}
         if weight:
-            density = {name: t.to(self.device) for name, t in densities.compute_params().items()}
+            placed = densities.select(self.places.fill) if self.places else densities
+            density = {name: t.to(self.device) for name, t in placed.compute_params().items()}
             params |= in_section(DENSITY, density)
+        columns = self.places.kept.to(self.device) if self.places else None
 
         def forward(params: Params, x: Tensor) -> Tensor:
             found = [each.forward(section(params, f"{n}"), x) for n, each in enumerate(experts)]
@@ -223,6 +238,7 @@ class SpaceNetExperts(AdaptiveMethod):
             if not weight:
                 return score
             fit = scores(section(params, DENSITY), self._represent(section(params, "0"), x))
+            fit = fit if columns is None else fit.index_select(1, columns)
             return score + weight * fit.to(score.dtype)
 
         return Pack(forward, params)
@@ -244,6 +260,18 @@ class SpaceNetExperts(AdaptiveMethod):
         return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
 
     # Removing classes
+
+    def units_packed(self) -> Units:
+        hidden, packed = self.blueprint.hidden, dict[str, Tensor]()
+        for task in [task for task, own in enumerate(self.classes) if own]:
+            units = packed_units(self.ledger, self._ends(task))
+            packed |= {f"{task}/{layer.name}": units[layer.name] for layer in hidden}
+        return packed
+
+    def placed_numbers(self) -> int:
+        tasks = [task for task, own in enumerate(self.classes) if own]
+        held = [(self._ends(task), section(self.places.units, f"{task}")) for task in tasks]
+        return sum(packed_numbers(self.placed_ledger, ends, more) for ends, more in held)
 
     @property
     def reads_first_task(self) -> bool:

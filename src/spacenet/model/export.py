@@ -210,7 +210,8 @@ def export_model(
     for library in form.libraries:
         require_extra(f"to {to}", "export", library)
     normalization, rate = model.fitted_normalization, check_rate(unknown)
-    predictor = model.method.predictor if rate is None else model.method.open_set_predictor
+    method = model.method.without_places()
+    predictor = method.predictor if rate is None else method.open_set_predictor
     head = PackedNetwork(predictor, normalization, model.columns(), rate).eval()
     part = choose_part(model, head, to, without_encoder, rate)
     facts = {"classes": model.classes, "tasks": len(model.tasks), "spacenet": __version__, **part.facts}

@@ -14,6 +14,8 @@ from torch import Tensor
 
 from spacenet.data.preprocessing import Array
 from spacenet.methods.base import NETWORK, PROGRESS, Method
+from spacenet.methods.shared.removal import check_places
+from spacenet.methods.shared.sparse import SparseMethod
 from spacenet.model.file_parts import Arrays, expect
 from spacenet.space.blueprint import Blueprint, Link
 from spacenet.space.ledger import FREE, Connections, Ledger
@@ -112,10 +114,17 @@ def _read_link(link: Link, state: dict[str, Tensor], take: Callable[..., Array],
 
 def check_packed(ledger: Ledger) -> None:
     """A few connections between very many units would make a huge network when packed."""
-    held = sum(connections.value.numel() for connections in ledger.connections.values())
-    packed = packed_numbers(ledger, sparse=held > MANY_WEIGHTS)
+    _check_size(packed_numbers(ledger, sparse=_count_weights(ledger) > MANY_WEIGHTS), ledger)
+
+
+def _check_size(packed: int, ledger: Ledger) -> None:
+    held = _count_weights(ledger)
     most = max(MAX_PACKED, SPARSEST * held)
     expect(packed <= most, f"its {held:,} weights lie so far apart that the network would take {packed:,} numbers")
+
+
+def _count_weights(ledger: Ledger) -> int:
+    return sum(connections.value.numel() for connections in ledger.connections.values())
 
 
 def load_ledger(model: "Model", ledger: Ledger, arrays: Arrays) -> None:
@@ -130,6 +139,9 @@ def load_ledger(model: "Model", ledger: Ledger, arrays: Arrays) -> None:
         **{NETWORK + name: tensor for name, tensor in ledger.tensors().items()},
     }
     method.load_state(state)
-    method.check_state(extra, model.input_shape)
+    assert isinstance(method, SparseMethod)
+    method.check_state(check_places(method, extra), model.input_shape)
     if extra:
         method.load_state({**state, **extra})
+    if method.places:
+        _check_size(method.placed_numbers(), ledger)

@@ -323,8 +323,8 @@ class Model:
         """Remove a class: its outputs with all connections into them, and what else is kept of it alone.
 
         The units of a task that has no other classes become free again unless other tasks read them. All numbers that
-        belong to other classes keep their bits, and so does the network that leads to their outputs alone. Scores of
-        the whole model may differ in their last digits, because the matrices are smaller; class statistics
+        belong to other classes keep their bits, and so do their scores: until the next task is learned, predictions are
+        computed with matrices as large as before (see `spacenet.methods.shared.places`). Class statistics
         (spacenet-density) share the probability of a task anew among its classes.
 
         What was computed from all classes of a task together stays: hidden connections while other classes of the task

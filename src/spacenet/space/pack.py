@@ -39,14 +39,19 @@ class Pack:
 
 
 def pack(
-    ledger: Ledger, device: torch.device = CPU, keep_dense: Collection[str] = (), ends: Units | None = None
+    ledger: Ledger,
+    device: torch.device = CPU,
+    keep_dense: Collection[str] = (),
+    ends: Units | None = None,
+    more: Units | None = None,
 ) -> Pack:
     """Pack what the ledger holds, to predict on a device: all tasks' classifiers, and the units that reach them; or
-    only the units that reach `ends`, some outputs and, if they are needed too, units of other layers.
+    only the units that reach `ends`, some outputs and, if they are needed too, units of other layers. `more` are units
+    that are packed too, whether they reach anything or not.
 
     Weights of links that `packs_sparsely` names are a sparse tensor, except for links to `keep_dense`.
     """
-    units = packed_units(ledger, ends)
+    units = packed_units(ledger, ends, more)
     size = sizes(ledger, units)
     sparse = [k for k in ledger.blueprint.links if k.name not in keep_dense and packs_sparsely(ledger, k, size)]
     params = cut(ledger, units, size, leave_out=[link.name for link in sparse])
@@ -61,9 +66,9 @@ def packs_sparsely(ledger: Ledger, link: Link, size: Mapping[str, int]) -> bool:
     return not link.kernel and weights > max(LARGE, SPARSE * len(ledger.connections[link.name]))
 
 
-def packed_numbers(ledger: Ledger, *, sparse: bool = True) -> int:
+def packed_numbers(ledger: Ledger, ends: Units | None = None, more: Units | None = None, *, sparse: bool = True) -> int:
     """How many weights the pack stores, or would store if it were dense."""
-    size, total = sizes(ledger, packed_units(ledger)), 0
+    size, total = sizes(ledger, packed_units(ledger, ends, more)), 0
     for link in ledger.blueprint.links:
         dense = size[link.target] * size[link.source] * math.prod(link.kernel)
         total += len(ledger.connections[link.name]) if sparse and packs_sparsely(ledger, link, size) else dense
@@ -147,12 +152,15 @@ def sizes(ledger: Ledger, units: Units, multiple: int = 1) -> dict[str, int]:
     }
 
 
-def packed_units(ledger: Ledger, ends: Units | None = None) -> Units:
-    """The inputs, the outputs (or `ends`), and every unit from which connections lead to these; all others are not
-    needed."""
+def packed_units(ledger: Ledger, ends: Units | None = None, more: Units | None = None) -> Units:
+    """The inputs, the outputs (or `ends`), and every unit from which connections lead to these, and `more`; all others
+    are not needed."""
     inputs, outputs = ledger.blueprint.input.name, ledger.blueprint.output.name
     start = {outputs: torch.arange(ledger.size(outputs))} if ends is None else ends
-    return numbers(reach(ledger, marks(ledger, start | {inputs: torch.arange(ledger.size(inputs))}), "source"))
+    found = reach(ledger, marks(ledger, start | {inputs: torch.arange(ledger.size(inputs))}), "source")
+    for name, units in (more or {}).items():
+        found[name][units] = True
+    return numbers(found)
 
 
 def reach(ledger: Ledger, start: Marks, towards: Literal["source", "target"]) -> Marks:

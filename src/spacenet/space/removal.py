@@ -3,6 +3,8 @@
 All other numbers stay as they are, so what the remaining outputs compute does not change.
 """
 
+import copy
+
 import torch
 from torch import Generator, Tensor
 
@@ -31,6 +33,25 @@ def remove_outputs(ledger: Ledger, outputs: Tensor, keep_sources_of: range = ran
     ledger.state[name] = ledger.state[name][stays]
     for key in ledger.blueprint.output.keys():
         ledger.units[key] = ledger.units[key][stays]
+
+
+def place_outputs(ledger: Ledger, places: Tensor) -> Ledger:
+    """The same network with its outputs at other places: for each place an output, in ascending order, or -1 for one
+    without connections."""
+    view, name = copy.copy(ledger), ledger.blueprint.output.name
+    taken = (places >= 0).nonzero().flatten()
+    view.connections = {
+        **ledger.connections,
+        **{
+            link.name: Connections(held.source, taken[held.target.long()].to(held.target.dtype), held.owner, held.value)
+            for link in ledger.blueprint.classifiers
+            for held in [ledger.connections[link.name]]
+        },
+    }
+    view.state = {**ledger.state, name: torch.full((len(places),), FREE, dtype=torch.int16)}
+    values = {key: value.start(len(places)) for key, value in ledger.blueprint.output.keys().items()}
+    view.units = ledger.units | {key: held.index_copy(0, taken, ledger.units[key]) for key, held in values.items()}
+    return view
 
 
 def _stand_ins(held: Connections, own: Tensor, stays: Tensor) -> Connections:

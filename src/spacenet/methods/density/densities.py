@@ -191,6 +191,12 @@ class Densities:
         if self.classes is not None:
             self.classes = ClassStatistics(**{name: each[classes] for name, each in self.classes.tensors().items()})
 
+    def select(self, classes: Tensor) -> "Densities":
+        """The same with these classes alone, each of them as often as it is named."""
+        found = replace(self)
+        found.keep(classes)
+        return found
+
     def truncate(self, directions: int) -> "Densities":
         """The same with only the first directions of each Gaussian."""
         classes = None if self.classes is None else self.classes.truncate(directions)

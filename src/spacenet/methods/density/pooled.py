@@ -87,14 +87,16 @@ class Whitening:
 class PooledDensities(Densities):
     """Class statistics on features whose common covariance is estimated from all classes.
 
-    What is kept are the covariance, and of each class the mean and, as directions of its own, a matrix F for which
-    FᵀF is its covariance there, both of unscaled features. `scaling` and `classes` follow from these.
+    What is kept are the covariance, an origin, and of each class the mean and, as directions of its own, a matrix F for
+    which FᵀF is its covariance there, both of unscaled features. `scaling` and `classes` follow from these.
     """
 
     covariance: Tensor | None = None
     """The mean covariance within classes, (d, d), of all samples so far."""
     samples: float = 0.0
     """How many these are."""
+    origin: Tensor | None = None
+    """The mean of the first task's classes when it was learned, (d,)."""
     means: Tensor | None = None
     """(classes, d)"""
     factors: Tensor | None = None
@@ -111,8 +113,8 @@ class PooledDensities(Densities):
         new = torch.stack([_mean(h[rows], each) for rows, each in zip(own, given, strict=True)])
         self._add_covariance(h, y, dict(zip(classes, new, strict=True)), weight)
         means = new if self.means is None else torch.cat([self.means, new])
-        assert self.covariance is not None
-        whitening = Whitening.fit(self.covariance, self.samples, means.mean(0))
+        self.origin = means.mean(0) if self.origin is None else self.origin
+        whitening = self._fit_whitening()
         found = [self._find_factor(h[rows], whitening, rng, each) for rows, each in zip(own, given, strict=True)]
         factors = torch.stack(found)
         self.means, self.counts = means, concat_counts(self.counts, counts, known) if self.updatable else None
@@ -168,7 +170,7 @@ class PooledDensities(Densities):
             self.counts[number] += new
         assert self.covariance is not None
         self.covariance = symmetric_matrix(lower_triangle(self.covariance + apart / self.samples))
-        whitening = Whitening.fit(self.covariance, self.samples, means.mean(0))
+        whitening = self._fit_whitening()
         for number, added in rows.items():
             both = torch.cat([factors[number].float(), added.float()])
             found, values = find_directions(whitening.scale(both + whitening.mean).double(), self.directions)
@@ -178,12 +180,16 @@ class PooledDensities(Densities):
         self.means, self.factors = means, factors
         self._derive()
 
+    def _fit_whitening(self) -> Whitening:
+        assert self.covariance is not None
+        assert self.origin is not None
+        return Whitening.fit(self.covariance, self.samples, self.origin)
+
     def _derive(self) -> None:
         """Scale what is kept with the covariance as it is now."""
-        assert self.covariance is not None
         assert self.means is not None
         assert self.factors is not None
-        self.scaling = Whitening.fit(self.covariance, self.samples, self.means.mean(0))
+        self.scaling = self._fit_whitening()
         mean, factors = self.scaling.scale(self.means), self.factors.float()
         scaled = (self.scaling.scale(factors.flatten(0, 1) + self.scaling.mean)).view(factors.shape)
         squares, rotation = torch.linalg.eigh((scaled @ scaled.mT).double())  # the smallest first
@@ -234,8 +240,10 @@ class PooledDensities(Densities):
         return None
 
     def likeness_params(self) -> dict[str, Tensor]:
-        mean = self._fitted()[1].mean[:, 0]
-        return self.scaling_params() | {"class_direction": functional.normalize(mean, dim=1)}
+        assert self.means is not None
+        middle, mean = self.means.mean(0), self._fitted()[1].mean[:, 0]
+        direction = functional.normalize(mean - mean.mean(0), dim=1)
+        return self.scaling_params() | {"mean": middle, "class_direction": direction}
 
     def likeness(self, params: Params, h: Tensor, found: Tensor) -> Tensor:
         """The cosine of the angle between a sample and each class's mean, seen from the mean of all classes, where the
@@ -246,19 +254,21 @@ class PooledDensities(Densities):
         return 100 * (cosine - 1)
 
     def tensors(self) -> dict[str, Tensor]:
-        if self.covariance is None or self.means is None or self.factors is None:
+        if self.covariance is None or self.origin is None or self.means is None or self.factors is None:
             return {}
         pooled = {"covariance": lower_triangle(self.covariance), "samples": torch.tensor(self.samples)}
+        pooled |= {"origin": self.origin}
         kept = in_section("pooled", pooled) | in_section("classes", {"mean": self.means, "factor": self.factors})
         return kept | ({} if self.counts is None else {COUNTS: self.counts})
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        self.scaling = self.classes = self.covariance = self.means = self.factors = None
+        self.scaling = self.classes = self.covariance = self.origin = self.means = self.factors = None
         self.samples, self.counts = 0.0, tensors.get(COUNTS)
         if tensors:
             self.covariance = symmetric_matrix(tensors["pooled/covariance"])
             self.samples = float(tensors["pooled/samples"])
             self.means, self.factors = tensors["classes/mean"], tensors["classes/factor"]
+            self.origin = tensors["pooled/origin"]
             with one_thread():
                 self._derive()
 
@@ -270,14 +280,16 @@ class PooledDensities(Densities):
         tensors = take_counts(tensors, classes)
         check_sections(tensors, "pooled", "classes")
         pooled, own = section(tensors, "pooled"), section(tensors, "classes")
-        check_shapes(pooled, {"covariance": (triangle_size(dimensions),), "samples": ()}, WHAT)
-        check_finite(pooled, {"covariance": -math.inf, "samples": 1.0}, WHAT)
+        shapes = {"covariance": (triangle_size(dimensions),), "samples": (), "origin": (dimensions,)}
+        check_shapes(pooled, shapes, WHAT)
+        check_finite(pooled, {"covariance": -math.inf, "samples": 1.0, "origin": -math.inf}, WHAT)
         if "factor" not in own or own["factor"].dtype != torch.half:
             raise ValueError(f"{WHAT}: factor is missing or of the wrong type")
         own["factor"] = own["factor"].float()
         check_shapes(own, {"mean": (classes, dimensions), "factor": (classes, self.directions, dimensions)}, WHAT)
         check_finite(own, {"mean": -math.inf, "factor": -math.inf}, WHAT)
-        if float(own["mean"].abs().max()) > MOST or float(pooled["covariance"].abs().max()) > MOST**2:
+        largest = max(float(each.abs().max()) for each in (own["mean"], pooled["origin"]))
+        if largest > MOST or float(pooled["covariance"].abs().max()) > MOST**2:
             raise ValueError(f"{WHAT}: values that are too large")
         try:
             replace(self).load(tensors)

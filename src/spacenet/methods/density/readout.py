@@ -6,7 +6,7 @@ samples at once, whatever the order of the tasks. Signs and windows follow from 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -71,6 +71,12 @@ class Readout:
         """Remove the sums of all classes but these. What was added to the correlations for them stays."""
         if self.sums is not None:
             self.sums = self.sums[:, classes].contiguous()
+
+    def select(self, classes: Tensor) -> "Readout":
+        """The same for these classes, each of them as often as it is named."""
+        found = replace(self)
+        found.keep(classes)
+        return found
 
     def compute_params(self, scaling: FeatureScaling) -> dict[str, Tensor]:
         """What `readout_scores` computes with."""

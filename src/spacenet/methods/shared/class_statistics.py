@@ -1,8 +1,9 @@
 """Methods that keep statistics of each class: their settings, and the representations that they are computed on."""
 
+import copy
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, ClassVar, Literal
@@ -17,6 +18,7 @@ from spacenet.methods.base import Batch, LayerUsage, Method, MethodSettings, Sam
 from spacenet.methods.density.densities import Densities
 from spacenet.methods.density.edges import extract_edges, supports_edges
 from spacenet.methods.density.pooled import PooledDensities
+from spacenet.methods.shared.places import take_places
 from spacenet.space.blueprint import Blueprint, Link, Params
 from spacenet.space.pack import Pack
 
@@ -166,9 +168,14 @@ class UntrainedMethod(Method):
 
     def remove_classes(self, outputs: Tensor) -> None:
         rest = torch.ones(self.classes[-1].stop, dtype=torch.bool).index_fill_(0, outputs, value=False)
+        places = self.places.remove(~rest, self.classes, {})
         self.keep_classes(rest.nonzero().flatten())
+        self.places = places
         self.set_progress([int(rest[own.start : own.stop].sum()) for own in self.classes], self.tasks_learned)
         self.invalidate()
+
+    def check_state(self, state: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
+        super().check_state(take_places(state, self.classes, {}), input_shape)
 
     def count_features(self, input_shape: tuple[int, ...]) -> int:
         """How many features describe a sample of this shape."""
@@ -194,7 +201,11 @@ class UntrainedMethod(Method):
     @cached_property
     def predictor(self) -> Pack:
         """Everything that is needed to predict."""
-        return self.predict_with(self.compute_params())
+        if not self.places:
+            return self.predict_with(self.compute_params())
+        placed = copy.deepcopy(self)  # what is kept of classes, which is small beside the samples of one batch
+        placed.keep_classes(self.places.fill)
+        return self.places.drop(self.predict_with(placed.compute_params()), self.device)
 
     def predict_with(self, params: Params) -> Pack:
         on_device = {name: tensor.to(self.device) for name, tensor in params.items()}

@@ -35,7 +35,8 @@ from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
 from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.operations import add_phantoms, cross_entropy
-from spacenet.space.pack import Pack, Units, pack, packed_units
+from spacenet.space.pack import Pack, Units, pack, packed_numbers, packed_units
+from spacenet.space.removal import place_outputs
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import in_section, section
@@ -68,6 +69,8 @@ class SparseMethod(Method):
     phantom_weight: float
     saved_task: dict[str, Tensor] = kept("task", dict, on_cpu=True)
     """What `load_state` found of an unfinished task, for `resume_task`."""
+    packs_tasks_apart: ClassVar[bool] = False
+    """Whether each task is packed alone to predict."""
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -316,8 +319,20 @@ class SparseMethod(Method):
         return pack(self.ledger, self.device, keep_dense)
 
     @cached_property
+    def placed_pack(self) -> Pack:
+        """The network with an output for each of the `places`, where there are any."""
+        return pack(self.placed_ledger, self.device, more=self.places.units) if self.places else self.pack
+
+    @cached_property
+    def placed_ledger(self) -> Ledger:
+        """The same in the ledger."""
+        return place_outputs(self.ledger, self.places.classes) if self.places else self.ledger
+
+    @cached_property
     def predictor(self) -> Pack:
         """Everything that is needed to predict."""
+        if self.places:
+            return self.places.drop(self.placed_pack, self.device)
         classifier = torch.cat([self.pack.params[link.name].flatten(1) for link in self.blueprint.classifiers], 1)
         return self.balance.apply(self.pack, classifier, self.classes[: self.tasks_learned])
 
@@ -365,6 +380,15 @@ class SparseMethod(Method):
             self.rotated_head.load_state_dict(section(saved, HEAD))
 
     # Removing classes, see `methods.shared.removal`
+
+    def units_packed(self) -> Units:
+        """The units of hidden layers that predictions are computed with, as `Places` names them."""
+        units = packed_units(self.ledger)
+        return {layer.name: units[layer.name] for layer in self.blueprint.hidden}
+
+    def placed_numbers(self) -> int:
+        """How many weights `predictor` computes with, where there are `places`."""
+        return packed_numbers(self.placed_ledger, more=self.places.units)
 
     def remove_classes(self, outputs: Tensor) -> None:
         removal.remove_classes(self, outputs)
