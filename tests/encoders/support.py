@@ -54,6 +54,12 @@ def pictures(count: int, label: int = 0, size: tuple[int, int] = (20, 24)) -> Ar
     return np.clip(color + noise, 0, 255).astype(np.uint8)
 
 
+def one_color(count: int, size: tuple[int, int] = (20, 24)) -> Array:
+    """Images (count, 3, height, width) of one color each: black, white, a gray one, and others."""
+    colors = np.concatenate([[[0] * 3, [255] * 3, [127] * 3], np.random.default_rng(0).integers(0, 256, (count, 3))])
+    return np.broadcast_to(colors[:count, :, None, None], (count, 3, *size)).astype(np.uint8)
+
+
 def save_pictures(folder: Path, labels: dict[str, int], count: int = 6) -> Path:
     """A folder with one sub-folder per class, and images of different sizes in each."""
     from PIL import Image
