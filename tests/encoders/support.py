@@ -41,6 +41,24 @@ def tiny(seed: int = 0) -> Encoder:
     return Encoder("tiny", "1", f"weights of seed {seed}", FEATURES, network, ImageInput(SIZE))
 
 
+class Centered(TinyEncoder):
+    """The same features less those that are usual of pictures with the label 0: zeros are typical of these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.eval().requires_grad_(False)
+        images = ImageInput(SIZE)
+        self.usual = super().forward(images.normalize(torch.from_numpy(images.prepare(pictures(60))))).mean(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) - self.usual
+
+
+def centered() -> Encoder:
+    """An encoder of which features near 0 are usual."""
+    return Encoder("centered", "1", "weights of centered", FEATURES, Centered(), ImageInput(SIZE))
+
+
 def calls_of(encoder: Encoder) -> int:
     assert isinstance(encoder.network, TinyEncoder)
     return encoder.network.calls

@@ -16,7 +16,7 @@ from spacenet.model.evaluation import evaluate_model
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.model.unknown import auroc, check_rate, unknown_label
-from tests.encoders.support import FEATURES, one_color, pictures, tiny, tiny_texts
+from tests.encoders.support import FEATURES, centered, one_color, pictures, tiny, tiny_texts
 from tests.model.forging import forged
 from tests.model.support import blobs, density_model, model
 
@@ -118,6 +118,7 @@ def check_one_color(fitted: SpaceNetClassifier) -> None:
     assert not model.predict_set(x, 0.99).any()
     assert np.isfinite(fitted.predict_proba(x)).all()
     assert not model.typicality(np.zeros((2, FEATURES))).any()
+    assert not model.class_typicality(np.zeros((2, FEATURES))).any()
     mixed = model.typicality(np.concatenate([x[:2], pictures(40, 1)]))
     assert (mixed[2:] >= 0.05).mean() > 0.8
 
@@ -125,10 +126,12 @@ def check_one_color(fitted: SpaceNetClassifier) -> None:
 @pytest.mark.usefixtures("_own_cache")
 @pytest.mark.parametrize("pooled", [True, False])
 def test_with_an_encoder_images_of_one_color_are_unknown(pooled: bool) -> None:
-    fitted = SpaceNetClassifier(encoder=tiny(), **SMALL, unknown=0.05, pooled_covariance=pooled)
+    fitted = SpaceNetClassifier(encoder=centered(), **SMALL, unknown=0.05, pooled_covariance=pooled)
     for labels in ((0, 1), (2, 3)):
         fitted.partial_fit(np.concatenate([pictures(40, label) for label in labels]), np.repeat(labels, 40))
         check_one_color(fitted)
+        almost = fitted.model_.typicality(np.full((1, FEATURES), 1e-12))
+        assert almost[0] > 0.05, "zeros are unknown anyway"
     content = to_bytes(fitted.model_)
     assert not from_bytes(content).typicality(one_color(3)).any()
 
