@@ -9,7 +9,7 @@ import pytest
 from spacenet.cli.main import main
 from spacenet.encoders import loading
 from spacenet.encoders.loading import encoder_name
-from tests.encoders.support import FEATURES, pictures, save_exported, save_pictures, sentences, tiny_texts
+from tests.encoders.support import FEATURES, one_color, pictures, save_exported, save_pictures, sentences, tiny_texts
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
 
@@ -34,6 +34,23 @@ def test_from_photos_to_a_label(here: Path, capsys: pytest.CaptureFixture[str]) 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 13
     assert lines[0]["label"] == "blue"
+
+
+def test_images_of_one_color_are_unknown(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from PIL import Image
+
+    fit = ["fit", "first", "--encoder", "tiny.pt2", "--out", "model.safetensors", "--epochs", "2", "--quiet"]
+    assert main(fit) == 0
+    (here / "flat" / "gray").mkdir(parents=True)
+    for number, image in enumerate(one_color(5)):
+        Image.fromarray(image.transpose(1, 2, 0)).save(here / "flat" / "gray" / f"{number}.png")
+    np.save(here / "flat.npy", one_color(5))
+    capsys.readouterr()
+    assert main(["predict", "model.safetensors", "flat", "flat.npy", "--unknown", "0.001", "--format", "jsonl"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(each["unknown"], each["typicality"]) for each in lines] == [(True, 0.0)] * 10
+    assert main(["evaluate", "model.safetensors", "first", "flat", "--unknown", "0.01", "--quiet", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["detection"]["found"] == 100.0
 
 
 def test_damaged_photos(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

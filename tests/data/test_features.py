@@ -1,3 +1,4 @@
+import hashlib
 import sqlite3
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from spacenet.data.features import FeatureCache, encode_files, encode_samples
 from spacenet.data.images import Damage
 from spacenet.encoders.encoder import Encoder
 from spacenet.errors import DataError, SettingsError
-from tests.encoders.support import FEATURES, calls_of, pictures, save_pictures, tiny
+from tests.encoders.support import FEATURES, calls_of, one_color, pictures, save_pictures, tiny
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
 
@@ -61,6 +62,31 @@ def test_what_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     encode_samples(encoder, x)
     assert calls_of(encoder) == 200
     assert before == 2 * module.CHUNK
+
+
+def test_features_of_images_of_one_color_that_were_kept_before_are_not_used(cache: Path) -> None:
+    """Earlier versions kept what the network gave for them, in a file with another name."""
+    encoder, x = tiny(), one_color(3)
+    encode_samples(encoder, x)
+    with sqlite3.connect(next(cache.glob("*.sqlite"))) as base:
+        base.execute("UPDATE features SET content = ?", (np.ones(FEATURES, "<f4").tobytes(),))
+    base.close()
+    assert encode_samples(encoder, x).all()
+    name = hashlib.sha256(f"{encoder.name} {encoder.checksum} {encoder.takes}".encode()).hexdigest()[:24]
+    next(cache.glob("*.sqlite")).rename(cache / f"{name}.sqlite")
+    assert not encode_samples(encoder, x).any()
+    assert not encode_samples(encoder, x).any(), "the cache says otherwise"
+
+
+@pytest.mark.parametrize("kind", ["png", "jpg"])
+def test_files_of_one_color_have_features_of_zeros(kind: str, tmp_path: Path) -> None:
+    from PIL import Image
+
+    files = [tmp_path / f"{row}.{kind}" for row in range(4)]
+    for path, image in zip(files, [*one_color(6, (75, 61))[3:], pictures(1)[0]], strict=True):
+        Image.fromarray(image.transpose(1, 2, 0)).save(path)
+    ((_, features),) = encode_files(tiny(), files)
+    assert features.any(1).tolist() == [False, False, False, True]
 
 
 def test_a_function_without_weights_is_not_kept(cache: Path) -> None:

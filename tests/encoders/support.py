@@ -41,6 +41,24 @@ def tiny(seed: int = 0) -> Encoder:
     return Encoder("tiny", "1", f"weights of seed {seed}", FEATURES, network, ImageInput(SIZE))
 
 
+class Centered(TinyEncoder):
+    """The same features less those that are usual of pictures with the label 0: zeros are typical of these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.eval().requires_grad_(False)
+        images = ImageInput(SIZE)
+        self.usual = super().forward(images.normalize(torch.from_numpy(images.prepare(pictures(60))))).mean(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) - self.usual
+
+
+def centered() -> Encoder:
+    """An encoder of which features near 0 are usual."""
+    return Encoder("centered", "1", "weights of centered", FEATURES, Centered(), ImageInput(SIZE))
+
+
 def calls_of(encoder: Encoder) -> int:
     assert isinstance(encoder.network, TinyEncoder)
     return encoder.network.calls
@@ -52,6 +70,12 @@ def pictures(count: int, label: int = 0, size: tuple[int, int] = (20, 24)) -> Ar
     color = np.array([200 * (label % 3 == channel) + 20 for channel in range(3)]).reshape(3, 1, 1)
     noise = rng.integers(0, 30 + 60 * (label // 3), (count, 3, *size))
     return np.clip(color + noise, 0, 255).astype(np.uint8)
+
+
+def one_color(count: int, size: tuple[int, int] = (20, 24)) -> Array:
+    """Images (count, 3, height, width) of one color each: black, white, a gray one, and others."""
+    colors = np.concatenate([[[0] * 3, [255] * 3, [127] * 3], np.random.default_rng(0).integers(0, 256, (count, 3))])
+    return np.broadcast_to(colors[:count, :, None, None], (count, 3, *size)).astype(np.uint8)
 
 
 def save_pictures(folder: Path, labels: dict[str, int], count: int = 6) -> Path:

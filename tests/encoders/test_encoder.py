@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from spacenet.encoders.inputs import Array, ImageInput
 from spacenet.errors import DataError
-from tests.encoders.support import FEATURES, SIZE, pictures, tiny
+from tests.encoders.support import FEATURES, SIZE, one_color, pictures, tiny
 
 pytest.importorskip("PIL", reason="images need the extra 'images'")
 
@@ -58,6 +58,25 @@ def test_the_number_of_torchs_threads_changes_nothing() -> None:
         assert torch.get_num_threads() == threads
     torch.set_num_threads(before)
     assert np.array_equal(found[0], found[1])
+
+
+def test_images_of_one_color_have_features_of_zeros() -> None:
+    encoder = tiny()
+    for size in ((SIZE, SIZE), (8, 8), (64, 31)):
+        prepared = encoder.prepare(one_color(9, size))
+        assert bool((encoder.network(encoder.takes.normalize(torch.from_numpy(prepared))) != 0).any(1).all())
+        assert not encoder.encode(prepared).any()
+    gray = encoder.prepare(one_color(3)[:, 0])
+    mixed = np.concatenate([gray, encoder.prepare(pictures(2))])
+    assert encoder.encode(mixed).any(1).tolist() == [False] * 3 + [True] * 2
+
+
+@pytest.mark.parametrize("place", [(0, 0, 0), (1, 7, 9), (2, SIZE - 1, SIZE - 1)])
+def test_a_single_pixel_of_another_color_counts(place: tuple[int, int, int]) -> None:
+    prepared = tiny().prepare(one_color(3, (SIZE, SIZE)))
+    prepared[(slice(None), *place)] ^= 1
+    expected = tiny().network(tiny().takes.normalize(torch.from_numpy(prepared)))
+    np.testing.assert_allclose(tiny().encode(prepared), expected.numpy(), atol=1e-5)
 
 
 def test_no_samples_have_no_features() -> None:

@@ -62,6 +62,13 @@ def test_sounds_have_the_values_of_16_bits_and_a_shortest_length() -> None:
     assert SOUNDS.encode(SOUNDS.prepare(x)).tolist() == [[0.5 * FULL_SCALE], [11]]
 
 
+def test_constant_sounds_and_arrays_keep_their_features() -> None:
+    sounds = np.full((2, 12), 0.5)
+    assert SOUNDS.encode(SOUNDS.prepare(sounds)).tolist() == [[0.5 * FULL_SCALE]] * 2
+    arrays = Encoder("means", "", "", 3, lambda x: x.mean((2, 3)))
+    assert arrays.encode(np.full((2, 3, 4, 4), 7, np.uint8)).tolist() == [[7.0] * 3] * 2
+
+
 def test_features_of_texts_do_not_depend_on_how_many_come_together() -> None:
     encoder, texts = tiny_texts(), objects("a rainy day", "", "wow")
     together = encoder.encode(encoder.prepare(texts))

@@ -17,6 +17,7 @@ from tests.encoders.support import (
     FEATURES,
     SIZE,
     TinyEncoder,
+    one_color,
     pictures,
     save_exported,
     save_onnx,
@@ -42,6 +43,7 @@ def test_the_encoder_in_a_package() -> None:
     assert float(features[:, :1280].min()) >= 0  # of the last feature maps, after their activation
     assert 0.3 < float(features[:, :1280].std()) < 1.0
     assert load_encoder("efficientnet-lite0", encoder.checksum) is encoder
+    assert not encoder.encode(encoder.prepare(one_color(2))).any()
 
 
 def test_other_weights_than_expected() -> None:

@@ -8,12 +8,14 @@ import pytest
 
 from spacenet.cli.main import main
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.encoder import Encoder
 from spacenet.errors import SettingsError, SpacenetError
 from spacenet.model import export as files
 from spacenet.model.estimator import SpaceNetClassifier
+from spacenet.model.exported_part import HeadPart
 from spacenet.model.file import save_model
 from spacenet.model.model import Model
-from tests.encoders.support import pictures, tiny
+from tests.encoders.support import FEATURES, centered, one_color, pictures, save_onnx, tiny
 from tests.model.support import blobs, density_model, model
 
 RATE = 0.05
@@ -80,16 +82,72 @@ def test_a_torch_file_of_images(kind: str, tmp_path: Path) -> None:
         assert found["unknown"][len(x) :].all()
 
 
+def photo_model(encoder: Encoder | str) -> Model:
+    x = np.concatenate([pictures(12, label) for label in (0, 1)])
+    classifier = SpaceNetClassifier(encoder=encoder, epochs=2, hidden=(20,), pooled_covariance=False)
+    return classifier.fit(x, np.repeat(["red", "green"], 12)).model_
+
+
 def test_from_pixels(tmp_path: Path) -> None:
     pytest.importorskip("PIL", reason="images need the extra 'images'")
-    x = np.concatenate([pictures(12, label) for label in (0, 1)])
-    classifier = SpaceNetClassifier(encoder=tiny(), epochs=2, hidden=(20,), pooled_covariance=False)
-    made = classifier.fit(x, np.repeat(["red", "green"], 12)).model_
+    x, made = np.concatenate([pictures(12, label) for label in (0, 1)]), photo_model(tiny())
     assert made.encoder is not None
     pixels = made.encoder.prepare(x)
     found, features = exported(made, tmp_path / "file", "torch", pixels), made.encoder.encode(pixels)
     assert 0.0 < made.typicality(features).mean() < 1.0, "nothing to compare"
     compare(found, made, features)
+
+
+@pytest.mark.parametrize("kind", ["module to torch", "module to onnx", "onnx to onnx"])
+def test_images_of_one_color_are_unknown(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    pytest.importorskip("PIL", reason="images need the extra 'images'")
+    of, _, to = kind.split()
+    if to == "onnx":
+        for library in ("onnx", "onnxscript", "onnxruntime"):
+            pytest.importorskip(library, reason="writing ONNX needs the extra 'export'")
+        request.getfixturevalue("_operators_once")
+    made = photo_model(str(save_onnx(tmp_path / "tiny.onnx")) if of == "onnx" else centered())
+    assert made.encoder is not None
+    pixels = made.encoder.prepare(np.concatenate([one_color(9), pictures(12, 0)]))
+    pixels[8, 2, 5, 5] ^= 1  # a single pixel of another color
+    found, features = exported(made, tmp_path / "file", to, pixels), made.encoder.encode(pixels)
+    assert found["unknown"][:8].all()
+    assert not found["typicality"][:8].any()
+    assert features.any(1).tolist() == [False] * 8 + [True] * 13
+    compare(found, made, features)
+
+
+def test_features_of_zeros_are_unknown_without_the_encoder_too(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="images need the extra 'images'")
+    made, path = photo_model(centered()), tmp_path / "file"
+    assert made.typicality(np.full((1, FEATURES), 1e-12))[0] > RATE, "zeros are unknown anyway"
+    files.export_model(made, path, "torch", unknown=RATE, without_encoder=True)
+    answer, zeros = files.FORMATS["torch"].load(path)[0], np.zeros((3, FEATURES), np.float32)
+    assert answer(zeros)["unknown"].all()
+    assert not answer(zeros)["typicality"].any()
+
+
+def test_a_file_that_does_not_call_images_of_one_color_unknown_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What rounding may change does not excuse it: their features are exactly 0."""
+    pytest.importorskip("PIL", reason="images need the extra 'images'")
+    opened = files.FORMATS["torch"].load
+
+    def load(path: Path) -> files.Loaded:
+        answer, facts = opened(path)
+
+        def changed(x: Array) -> dict[str, Array]:
+            flat = (x == x[:, :, :1, :1]).all((1, 2, 3))
+            return (found := answer(x)) | {"typicality": np.where(flat, 0.01, found["typicality"])}
+
+        return changed, facts
+
+    monkeypatch.setattr(files.FORMATS["torch"], "load", load)
+    monkeypatch.setattr(HeadPart, "rounding_effect", lambda *given: 1.0)
+    with pytest.raises(SpacenetError, match=r"typicalities differ by up to 0\.01"):
+        files.export_model(photo_model(tiny()), tmp_path / "file", "torch", unknown=RATE)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_rates_otherwise_is_not_written(

@@ -14,7 +14,7 @@ from spacenet.model.estimator import SpaceNetClassifier
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.exported_part import find_target
 from spacenet.model.file import save_model
-from tests.encoders.support import pictures, tiny
+from tests.encoders.support import one_color, pictures, tiny
 from tests.model.support import blobs, density_model, model
 
 for library in ("onnx", "onnxscript", "onnxruntime"):
@@ -73,6 +73,15 @@ def test_an_encoder_is_quantized_with_the_head(tmp_path: Path) -> None:
     assert done.quantized.accuracy_before == 100 * classifier.score(x, names)
     assert done.quantized.accuracy == pytest.approx(done.quantized.accuracy_before, abs=20)
     assert done.bytes < done.quantized.bytes_before
+
+
+def test_images_of_one_color_stay_images_for_a_file_that_takes_them() -> None:
+    pytest.importorskip("PIL", reason="images need the extra 'images'")
+    x = np.concatenate([pictures(12, label) for label in (0, 1)])
+    fitted = SpaceNetClassifier(encoder=tiny(), epochs=1, hidden=(20,)).fit(x, np.repeat(["red", "green"], 12))
+    encoder, colors = find_target(fitted.model_, False).encoder, one_color(4)
+    assert encoder is not None
+    assert encoder.encode(encoder.prepare(colors)).tolist() == tiny().prepare(colors).reshape(4, -1).tolist()
 
 
 def test_what_cannot_be_quantized_says_so(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Samples of unknown classes: in the model, the estimator and an evaluation."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 from spacenet.config.model import PreprocessingConfig
+from spacenet.encoders import loading
 from spacenet.errors import SettingsError
 from spacenet.model.estimator import SpaceNetClassifier
 from spacenet.model.evaluation import evaluate_model
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.model.unknown import auroc, check_rate, unknown_label
+from tests.encoders.support import FEATURES, centered, one_color, pictures, tiny, tiny_texts
 from tests.model.forging import forged
 from tests.model.support import blobs, density_model, model
 
@@ -97,6 +100,70 @@ def test_values_that_are_cut_off_are_far_only_beyond_a_multiple(learned: Model) 
 def test_images_that_are_the_same_everywhere_are_unknown() -> None:
     model = density_model("edges")
     assert not model.typicality(np.linspace(-5, 5, 7)[:, None, None] * np.ones((1, 8, 8))).any()
+
+
+@pytest.fixture
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("PIL", reason="images need the extra 'images'")
+    monkeypatch.setenv("SPACENET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(loading, "_own", {})
+
+
+def check_one_color(fitted: SpaceNetClassifier) -> None:
+    """Images of one color are unknown, and not all others."""
+    model, x = fitted.model_, one_color(9)
+    assert set(fitted.predict(x)) == {-1}
+    assert not model.typicality(x).any()
+    assert not model.class_typicality(x).any()
+    assert not model.predict_set(x, 0.99).any()
+    assert np.isfinite(fitted.predict_proba(x)).all()
+    assert not model.typicality(np.zeros((2, FEATURES))).any()
+    assert not model.class_typicality(np.zeros((2, FEATURES))).any()
+    mixed = model.typicality(np.concatenate([x[:2], pictures(40, 1)]))
+    assert (mixed[2:] >= 0.05).mean() > 0.8
+
+
+@pytest.mark.usefixtures("_own_cache")
+@pytest.mark.parametrize("pooled", [True, False])
+def test_with_an_encoder_images_of_one_color_are_unknown(pooled: bool) -> None:
+    fitted = SpaceNetClassifier(encoder=centered(), **SMALL, unknown=0.05, pooled_covariance=pooled)
+    for labels in ((0, 1), (2, 3)):
+        fitted.partial_fit(np.concatenate([pictures(40, label) for label in labels]), np.repeat(labels, 40))
+        check_one_color(fitted)
+        almost = fitted.model_.typicality(np.full((1, FEATURES), 1e-12))
+        assert almost[0] > 0.05, "zeros are unknown anyway"
+    content = to_bytes(fitted.model_)
+    assert not from_bytes(content).typicality(one_color(3)).any()
+
+
+@pytest.mark.usefixtures("_own_cache")
+def test_images_of_one_color_may_be_learned() -> None:
+    """They are unknown all the same, and other images are still recognized."""
+    fitted = SpaceNetClassifier(encoder=tiny(), **SMALL, unknown=0.05)
+    x = np.concatenate([pictures(40, 0), one_color(2), pictures(40, 1), one_color(2)])
+    fitted.partial_fit(x, np.repeat([0, 1], 42))
+    fitted.partial_fit(one_color(4), np.full(4, 5))  # a class of nothing else
+    fitted.partial_fit(one_color(3), np.full(3, 1))  # an update of a known one
+    check_one_color(fitted)
+    test = np.concatenate([pictures(40, 0), pictures(40, 1)])
+    assert fitted.set_params(unknown=None).score(test, np.repeat([0, 1], 40)) > 0.9
+
+
+@pytest.mark.usefixtures("_own_cache")
+def test_features_of_zeros_are_unknown_with_other_encoders_too() -> None:
+    fitted = SpaceNetClassifier(encoder=tiny_texts(), **SMALL)
+    fitted.fit(
+        [f"{word} {'re' * (n % 3)} {'o' * (n % 2)}" for word in ("rain", "aioli") for n in range(20)], [0, 1] * 20
+    )
+    typicality = fitted.model_.typicality(np.array(["fly by", "rain re", "aioli"], object))
+    assert typicality[0] == 0
+    assert typicality[1:].min() > 0
+
+
+def test_without_an_encoder_zeros_may_be_typical(learned: Model) -> None:
+    zeros = np.zeros((1, 8), np.float32)
+    assert learned.typicality(zeros)[0] > 0
+    assert not learned.find_empty(zeros).any()
 
 
 def test_a_model_file_answers_the_same_and_one_without_typical_scores_says_so(learned: Model) -> None:

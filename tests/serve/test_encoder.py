@@ -13,7 +13,7 @@ import spacenet
 from spacenet.data import images as image_files
 from spacenet.encoders import loading
 from spacenet.serve import store
-from tests.encoders.support import FEATURES, pictures, save_exported
+from tests.encoders.support import FEATURES, one_color, pictures, save_exported
 from tests.serve.support import NPY, NPZ, Service, ended, npy, npz, service
 
 Image = pytest.importorskip("PIL.Image", reason="images need the extra 'images'")
@@ -70,6 +70,19 @@ def test_image_files(asked: Service, kind: str) -> None:
     content = file_of(pictures(1, 1, (50, 70))[0], kind)
     answer = asked.post("/predict?top=2", content=content, headers={"content-type": f"image/{kind}"}).json()
     assert [each["label"] for each in answer["predictions"][0]["top"]] == ["green", "red"]
+
+
+def test_images_of_one_color_are_unknown(asked: Service) -> None:
+    x = np.concatenate([one_color(5), pictures(12, 0)])
+    for query in ("unknown=0.05", "unknown=0.001"):
+        answer = asked.post(f"/predict?{query}", content=npy(x), headers=NPY).json()["predictions"]
+        assert [each["typicality"] for each in answer[:5]] == [0.0] * 5
+        assert all(each["unknown"] and each["label"] is None for each in answer[:5])
+    assert not all(each["unknown"] for each in answer[5:])
+    for kind in ("png", "jpeg"):
+        content = file_of(one_color(5, (50, 70))[4], kind)
+        answer = asked.post("/predict?unknown=0.05", content=content, headers={"content-type": f"image/{kind}"}).json()
+        assert answer["predictions"][0]["unknown"]
 
 
 def test_bad_images(asked: Service, monkeypatch: pytest.MonkeyPatch) -> None:

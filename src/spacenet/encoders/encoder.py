@@ -49,7 +49,7 @@ class Encoder:
     @property
     def identity(self) -> str:
         """What decides the features, besides the samples."""
-        return f"{self.name} {self.checksum} {self.takes}"
+        return f"{self.name} {self.checksum} {self.takes.identity}"
 
     @property
     def images(self) -> ImageInput | None:
@@ -77,7 +77,7 @@ class Encoder:
         On a CPU each sample is encoded alone, on one of several threads (by default as many as there are processors):
         that is as fast as a batch, and the size of a batch, like the number of torch's own threads, would decide how
         sums are rounded. On a GPU batches always have the same size; samples whose size varies are encoded alone there,
-        too.
+        too. The features of an image of one color are all 0.
         """
         device = device or torch.device("cpu")
         found = np.empty((len(prepared), self.features), np.float32)
@@ -87,9 +87,9 @@ class Encoder:
             if len(batch) < size:
                 batch = torch.cat([batch, batch.new_zeros(size - len(batch), *batch.shape[1:])])
             with torch.inference_mode():
-                features = self.network(self.takes.normalize(batch))
+                features = self.takes.mask(self._check(self.network(self.takes.normalize(batch))), batch)
             count = len(range(*rows.indices(len(prepared))))
-            found[rows] = self._check(features)[:count].float().cpu().numpy()
+            found[rows] = features[:count].float().cpu().numpy()
 
         if device.type != "cpu":
             size = 1 if prepared.dtype.kind == "O" else GPU_BATCH

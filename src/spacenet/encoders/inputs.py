@@ -42,6 +42,15 @@ class Input:
         """Prepared samples as the network takes them."""
         return batch.float()
 
+    def mask(self, features: Tensor, batch: Tensor) -> Tensor:
+        """What the network gave for prepared samples, with zeros in place of features that say nothing of them."""
+        return features
+
+    @property
+    def identity(self) -> str:
+        """What decides how samples are prepared and features masked."""
+        return str(self)
+
 
 @dataclass(frozen=True)
 class ArrayInput(Input):
@@ -99,6 +108,14 @@ class ImageInput(Input):
         mean, std = (torch.tensor(each, device=pixels.device).view(3, 1, 1) for each in (self.mean, self.std))
         return (pixels.float() / 255 - mean) / std
 
+    def mask(self, features: Tensor, batch: Tensor) -> Tensor:
+        """Zeros for images of one color: they show nothing, and what a network gives for them is arbitrary."""
+        return torch.where(vary(batch)[:, None], features, 0.0)
+
+    @property
+    def identity(self) -> str:
+        return f"{self}, zeros for images of one color"
+
 
 @dataclass(frozen=True)
 class TextInput(Input):
@@ -154,6 +171,12 @@ class SoundInput(Input):
     def _fill_up(self, sound: Array) -> Array:
         scale = FULL_SCALE if sound.dtype.kind == "f" else 1
         return np.pad(sound.astype(np.float32) * scale, (0, max(0, self.shortest - len(sound))))
+
+
+def vary(pixels: Tensor) -> Tensor:
+    """Which images have pixels of different colors, (n,), given (n, channels, h, w)."""
+    values = pixels.float()  # not all runtimes compare bytes
+    return (values.amax((2, 3)) > values.amin((2, 3))).any(1)
 
 
 def gather(samples: Any) -> Array | None:

@@ -34,8 +34,9 @@ CHECKED_RANGE = 3.0  # inputs of the check lie within this many standard deviati
 STRANGE_RANGES = (0.01, 0.3, 1.0)
 TOO_LARGE = (1e6, -1e15, 3e38, math.inf)
 """Ranges and values with which typicality is checked too."""
-BLOCKS = (1, 2, 5, 16, 64)
-"""Random images consist of so many times so many blocks; noise alone looks the same to an encoder everywhere."""
+BLOCKS = (2, 1, 5, 16, 64)
+"""Random images consist of so many times so many blocks; noise alone looks the same to an encoder everywhere. One block
+is an image of one color, whose features are zeros."""
 
 
 @dataclass
@@ -151,7 +152,7 @@ class PixelNetwork(nn.Module):
         self.images, self.encoder, self.head = images, encoder, head
 
     def forward(self, pixels: Tensor) -> Any:
-        return self.head(self.encoder(self.images.normalize(pixels)))
+        return self.head(self.images.mask(self.encoder(self.images.normalize(pixels)), pixels))
 
 
 def choose_part(model: Model, head: nn.Module, to: str, without_encoder: bool, rate: float | None = None) -> HeadPart:
@@ -199,6 +200,9 @@ class Pixels(ImageInput):
 
     def normalize(self, pixels: Tensor) -> Tensor:
         return pixels
+
+    def mask(self, features: Tensor, batch: Tensor) -> Tensor:
+        return features
 
 
 def random_image(rng: np.random.Generator, size: int, blocks: int) -> Array:

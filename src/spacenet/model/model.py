@@ -136,8 +136,14 @@ class Model:
             x = np.clip(x, -MAX_MAGNITUDE, MAX_MAGNITUDE)
         x = self.check_inputs(x)
         found = np.asarray(rate(self.fitted_normalization(x)).numpy())
-        found[self.fitted_normalization.is_far(x)] = 0.0
+        found[self.fitted_normalization.is_far(x) | self.find_empty(x)] = 0.0
         return found
+
+    def find_empty(self, x: Array) -> Array:
+        """Which samples are an encoder's features that are all 0, as those of images of one color, (n,)."""
+        if not self.config.preprocessing.encoder:
+            return np.zeros(len(x), bool)
+        return ~np.asarray(x.any(tuple(range(1, x.ndim))))
 
     def scores(self, x: Array) -> Tensor:
         """One score for each output. Raises `DataError` where the numbers in between are too large for 32 bits."""

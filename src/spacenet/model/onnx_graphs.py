@@ -40,10 +40,13 @@ def put_before(encoder: Any, images: ImageInput, head: Any) -> Any:
         helper.make_node("Sub", ["pixels/scaled", "pixels/mean"], ["pixels/centered"]),
         helper.make_node("Div", ["pixels/centered", "pixels/std"], [pixels]),
     ]
-    flat = helper.make_node("Flatten", [body.graph.output[0].name], [head.graph.input[0].name], axis=1)
+    back = [
+        helper.make_node("Flatten", [body.graph.output[0].name], ["features/all"], axis=1),
+        *_mask(helper, kinds, "features/all", head.graph.input[0].name),
+    ]
     last = [helper.make_node("Identity", [f"head/{each.name}"], [each.name]) for each in given]
     graph = helper.make_graph(
-        [*front, *body.graph.node, flat, *head.graph.node, *last],
+        [*front, *body.graph.node, *back, *head.graph.node, *last],
         "spacenet",
         [helper.make_tensor_value_info(taken, kinds.UINT8, ["batch", *images.shape])],
         given,
@@ -56,6 +59,18 @@ def put_before(encoder: Any, images: ImageInput, head: Any) -> Any:
     return made
 
 
+def _mask(helper: Any, kinds: Any, features: str, masked: str) -> list[Any]:
+    """The nodes of `ImageInput.mask`."""
+    return [
+        helper.make_node("ReduceMax", ["pixels/float", "pixels/sides"], ["pixels/highest"], keepdims=0),
+        helper.make_node("ReduceMin", ["pixels/float", "pixels/sides"], ["pixels/lowest"], keepdims=0),
+        helper.make_node("Sub", ["pixels/highest", "pixels/lowest"], ["pixels/range"]),
+        helper.make_node("ReduceMax", ["pixels/range", "pixels/channels"], ["pixels/widest"], keepdims=1),
+        helper.make_node("Cast", ["pixels/widest"], ["pixels/vary"], to=kinds.BOOL),
+        helper.make_node("Where", ["pixels/vary", features, "features/none"], [masked]),
+    ]
+
+
 def _prefixed(model: Any, prefix: str) -> Any:
     """The graph with names that no other graph has."""
     return require_extra("to onnx", "export", "onnx.compose").add_prefix(model, prefix)
@@ -64,7 +79,9 @@ def _prefixed(model: Any, prefix: str) -> Any:
 def _constants(onnx: Any, images: ImageInput) -> list[Any]:
     values = {"most": [255.0], "mean": images.mean, "std": images.std}
     arrays = {name: np.array(each, np.float32).reshape(-1, 1, 1) for name, each in values.items()}
-    return [onnx.numpy_helper.from_array(array, f"pixels/{name}") for name, array in arrays.items()]
+    arrays |= {"sides": np.array([2, 3]), "channels": np.array([1])}
+    made = {f"pixels/{name}": array for name, array in arrays.items()} | {"features/none": np.zeros((), np.float32)}
+    return [onnx.numpy_helper.from_array(array, name) for name, array in made.items()]
 
 
 def _opsets(helper: Any, models: Sequence[Any]) -> list[Any]:

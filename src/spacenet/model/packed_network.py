@@ -23,12 +23,19 @@ class PackedNetwork(nn.Module):
     together: Tensor | None  # adds up the outputs of each class; None where each class has one
 
     def __init__(
-        self, predictor: Pack, normalization: Normalization, columns: Tensor, rate: float | None = None
+        self,
+        predictor: Pack,
+        normalization: Normalization,
+        columns: Tensor,
+        rate: float | None = None,
+        *,
+        encoded: bool = False,
     ) -> None:
-        """`columns` says for each output of the predictor which class it stands for."""
+        """`columns` says for each output of the predictor which class it stands for. With `encoded`, samples are an
+        encoder's features, and those that are all 0 are unknown."""
         super().__init__()
         self.function, self.scale, self.clip = predictor.forward, normalization.scale, normalization.clip
-        self.root, self.rate = normalization.root, rate
+        self.root, self.rate, self.encoded = normalization.root, rate, encoded
         self.register_buffer("mean", normalization.mean.clone())
         self.register_buffer("std", normalization.std.clone())
         self.names = {name: f"value/{name}".replace(".", "/") for name in predictor.params}  # torch allows no dots
@@ -45,6 +52,8 @@ class PackedNetwork(nn.Module):
         inputs = self.normalize(x.clamp(-MAX_MAGNITUDE, MAX_MAGNITUDE))
         if math.isfinite(self.clip):
             possible = possible & (inputs.abs() <= FAR * self.clip).flatten(1).all(1)
+        if self.encoded:
+            possible = possible & (x != 0).flatten(1).any(1)
         scores, typicality = self.function(values, self.cut_off(inputs))
         typicality = torch.where(possible, typicality, 0.0)
         return self.probabilities(scores), typicality.float(), typicality < self.rate
