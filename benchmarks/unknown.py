@@ -3,7 +3,9 @@
 Images are learned two classes at a time with the settings of their preset, tables one class at a time with the defaults
 of the estimator; some classes are never taught. On test samples, after all tasks: how often those of known classes are
 called unknown (false alarms), those of the first task among them, and how well those of unknown classes are found.
-Beside it noise, constant and huge inputs: how many of them are called unknown. With `--encoder efficientnet-lite0` also
+Beside it noise, constant and huge inputs: how many of them are called unknown. Noise in the range of a small table may
+look like its classes: for tables, also how much of it a support vector machine finds that is trained on such noise, at
+the threshold that gives the wanted false alarms on these very test samples. With `--encoder efficientnet-lite0` also
 CIFAR-100 on the features of an encoder, which takes minutes the first time: 50 classes, ten at a time, in the order of
 their numbers and in another one, are learned from 150 images each, and the others are unknown.
 """
@@ -20,6 +22,9 @@ import torch
 from rich.console import Console
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import spacenet
 from benchmarks.command import measured, read_options
@@ -32,8 +37,8 @@ from spacenet.model.model import Model
 from spacenet.model.unknown import Detection
 from spacenet.report.tables import Table
 
-SAMPLES, SPLITS = 200, 5
-"""Strange inputs of each kind, and random halves of each table."""
+SAMPLES, SPLITS, NOISE = 200, 5, 3000
+"""Strange inputs of each kind, random halves of each table, and noise that a classifier is trained on."""
 TASKS = "0,1/2,3/4,5/6,7"
 COLUMNS = {
     "auroc": "AUROC",
@@ -41,6 +46,7 @@ COLUMNS = {
     "first_task": "first task %",
     "found": "found %",
     "noise": "noise %",
+    "bound": "trained on noise %",
     "constant": "constant %",
     "huge": "huge %",
 }
@@ -79,6 +85,8 @@ class Learned:
     unknown: tuple[int, ...]
     strange: dict[str, Array] | None = None
     """Inputs that are of no class, where they are not made from `x`."""
+    taught: Array | None = None
+    """The rows of a table that the model was trained on."""
 
 
 def measure(options: Options, console: Console) -> dict[str, Any]:
@@ -97,6 +105,8 @@ def measure(options: Options, console: Console) -> dict[str, Any]:
 
 
 def _mean(rows: list[dict[str, Any]], name: str) -> str:
+    if any(row[name] is None for row in rows):
+        return ""
     mean = float(np.mean([row[name] for row in rows]))
     return f"{mean:.3f}" if name == "auroc" else f"{mean:.1f}"
 
@@ -125,7 +135,8 @@ def _learn_table(what: str, x: Array, y: Array, unknown: int, given: dict[str, A
         classifier = SpaceNetClassifier(**given)
         for number in np.unique(y_train[y_train != unknown]):
             classifier.partial_fit(x_train[y_train == number], y_train[y_train == number])
-        yield Learned(what, classifier.model_, x_test, y_test, unknown=(unknown,))
+        taught = x_train[y_train != unknown]
+        yield Learned(what, classifier.model_, x_test, y_test, unknown=(unknown,), taught=taught)
 
 
 def _learn_features(encoder: str, data: Dataset, given: dict[str, Any]) -> Iterator[Learned]:
@@ -161,8 +172,20 @@ def _figures(each: Learned, rate: float) -> dict[str, Any]:
         "data": each.data,
         **asdict(Detection.of(typicality, known, rate)),
         "first_task": 100 * float((typicality[first] < rate).mean()),
+        "bound": None if each.taught is None else _bound(each.taught, each.x[known], strange["noise"], rate),
         **{name: 100 * float((model.typicality(x) < rate).mean()) for name, x in strange.items()},
     }
+
+
+def _bound(taught: Array, known: Array, noise: Array, rate: float) -> float:
+    """How much noise a classifier finds that is trained on noise too, in percent, where it calls this fraction of the
+    known test samples unknown."""
+    low, high = taught.min(0), taught.max(0)
+    drawn = low + np.random.default_rng(1).random((NOISE, taught.shape[1])) * (high - low)
+    machine = make_pipeline(StandardScaler(), SVC(C=10, class_weight="balanced"))
+    machine.fit(np.concatenate([taught, drawn]), np.repeat([1, 0], [len(taught), NOISE]))
+    limit = np.quantile(machine.decision_function(known), rate)
+    return 100 * float((machine.decision_function(noise) < limit).mean())
 
 
 def _strange(x: Array) -> dict[str, Array]:
