@@ -6,7 +6,6 @@ commit → reserve → pack.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
@@ -17,9 +16,10 @@ from spacenet.config.ranges import Uniform
 from spacenet.config.training import TrainingConfig
 from spacenet.data.stream import Samples, Stream, Task
 from spacenet.errors import SpaceFull
-from spacenet.methods.base import Batch, LayerUsage, Method, Optimizer, Params, kept, map_batches
+from spacenet.methods.base import Batch, Optimizer, Params, kept, map_batches
 from spacenet.methods.shared import removal
 from spacenet.methods.shared.balance import Balance
+from spacenet.methods.shared.packed import BALANCE, PackedMethod
 from spacenet.methods.shared.refining import can_refine, refine_outputs
 from spacenet.methods.shared.rotations import (
     check_rotatable,
@@ -33,10 +33,9 @@ from spacenet.space.allocation import LIMIT, allocate, check, select, tasks_left
 from spacenet.space.blueprint import CPU, Layer
 from spacenet.space.budget import ResolvedBudget, TaskBudget, default_budget
 from spacenet.space.expansion import Plan
-from spacenet.space.ledger import FREE, Connections, Ledger
+from spacenet.space.ledger import Connections, Ledger
 from spacenet.space.operations import add_phantoms, cross_entropy
-from spacenet.space.pack import Pack, Units, pack, packed_numbers, packed_units
-from spacenet.space.removal import place_outputs
+from spacenet.space.pack import Units
 from spacenet.space.rewiring import reserve
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import in_section, section
@@ -48,20 +47,18 @@ UNUSED_AFTER = 4
 MANY_CLASSES = 100
 """Beyond this many classes of a task, the learning rate of SGD grows with them."""
 PHANTOMS = 8
-BALANCE, HEAD = "balance", "rotated_head"
+HEAD = "rotated_head"
 FEATURES = "features"
 """The classifier's inputs of a batch of images in four orientations, in `Batch.saved`."""
 
 
-class SparseMethod(Method):
+class SparseMethod(PackedMethod):
     """Learns each task with sparse connections of its own, which stay where they were allocated."""
 
     strategy = "Architectural"
     uses_weights = divides_network = True
     settings: SparseSettings
     training_space: ClassVar = {"training.learning_rate": Uniform(0.002, 0.2, log=True)}
-    ledger: Ledger = kept("network", on_cpu=True)
-    balance: Balance = kept(BALANCE, on_cpu=True)
     workspace: Workspace | None = None
     rotated_head: nn.Linear | None = None
     precomputed: Params
@@ -69,8 +66,6 @@ class SparseMethod(Method):
     phantom_weight: float
     saved_task: dict[str, Tensor] = kept("task", dict, on_cpu=True)
     """What `load_state` found of an unfinished task, for `resume_task`."""
-    packs_tasks_apart: ClassVar[bool] = False
-    """Whether each task is packed alone to predict."""
     keeps_classifiers = False
     """Whether earlier tasks' classifiers stay connected while a task is trained. In the paper they do not."""
 
@@ -311,58 +306,6 @@ class SparseMethod(Method):
         refine_outputs(self.ledger, samples.to(CPU), training, self.rng("refine", self.tasks_learned))
         self.invalidate()
 
-    @cached_property
-    def pack(self) -> Pack:
-        """The network in compact form, ready to predict."""
-        balanced = self.settings.balance != "none"  # by the classifiers' weights
-        keep_dense = [link.name for link in self.blueprint.classifiers] if balanced else []
-        return pack(self.ledger, self.device, keep_dense)
-
-    @cached_property
-    def placed_pack(self) -> Pack:
-        """The network with an output for each of the `places`, where there are any."""
-        return pack(self.placed_ledger, self.device, more=self.places.units) if self.places else self.pack
-
-    @cached_property
-    def placed_ledger(self) -> Ledger:
-        """The same in the ledger."""
-        return place_outputs(self.ledger, self.places.classes) if self.places else self.ledger
-
-    @cached_property
-    def predictor(self) -> Pack:
-        """Everything that is needed to predict."""
-        if self.places:
-            return self.places.drop(self.placed_pack, self.device)
-        classifier = torch.cat([self.pack.params[link.name].flatten(1) for link in self.blueprint.classifiers], 1)
-        return self.balance.apply(self.pack, classifier, self.classes[: self.tasks_learned])
-
-    def predict(self, x: Tensor) -> Tensor:
-        return self.predictor(x)
-
-    def activations(self, x: Tensor) -> dict[str, Tensor]:
-        packed, sources = self.pack, {link.name: link.source for link in self.blueprint.links}
-        found: dict[str, Tensor] = {}
-
-        def hook(link: str, h: Tensor) -> None:
-            name = sources[link]
-            if name != self.blueprint.input.name and name not in found:
-                each = h.reshape(len(h), packed.params[link].shape[1], -1).mean(2).cpu()  # the mean of a feature map
-                units = packed.units[name]
-                found[name] = torch.zeros(len(h), self.ledger.size(name)).index_copy_(1, units, each[:, : len(units)])
-
-        with torch.no_grad():
-            packed.forward(packed.params, x, hook)
-        return found
-
-    def layer_usage(self) -> list[LayerUsage]:
-        layers = []
-        for layer in self.blueprint.layers[1:]:
-            name, used = layer.name, self.ledger.used(layer.name)
-            into = [self.ledger.connections[link.name] for link in self.blueprint.links if link.target == name]
-            reserved, unused = int((self.ledger.state[name] != FREE).sum()), int((~used).sum())
-            layers.append(LayerUsage(name, len(used), int(used.sum()), reserved, unused, sum(map(len, into))))
-        return layers
-
     def state(self) -> dict[str, Tensor]:
         current = self.workspace.state(self.tasks_learned) if self.workspace else {}
         head = in_section(HEAD, self.rotated_head.state_dict()) if self.rotated_head else {}
@@ -381,27 +324,11 @@ class SparseMethod(Method):
 
     # Removing classes, see `methods.shared.removal`
 
-    def units_packed(self) -> Units:
-        """The units of hidden layers that predictions are computed with, as `Places` names them."""
-        units = packed_units(self.ledger)
-        return {layer.name: units[layer.name] for layer in self.blueprint.hidden}
-
-    def placed_numbers(self) -> int:
-        """How many weights `predictor` computes with, where there are `places`."""
-        return packed_numbers(self.placed_ledger, more=self.places.units)
-
     def remove_classes(self, outputs: Tensor) -> None:
         removal.remove_classes(self, outputs)
 
     def compact(self) -> None:
         removal.compact(self)
-
-    def bytes_to_predict(self) -> int:
-        return sum(value.nbytes for value in self.predictor.params.values())
-
-    def packed_sizes(self) -> dict[str, int]:
-        units = packed_units(self.ledger)
-        return {layer.name: len(units[layer.name]) for layer in self.blueprint.hidden}
 
     @property
     def reads_first_task(self) -> bool:
