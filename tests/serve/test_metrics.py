@@ -13,7 +13,7 @@ from spacenet.serve import metrics as figures
 from spacenet.serve.metrics import Metrics
 from tests.model.support import blobs, density_model, model
 from tests.serve.live import live, read_all
-from tests.serve.support import Service, services
+from tests.serve.support import Service, ended, service, services
 
 X = blobs([0, "cat"])[0]
 Figures = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -96,6 +96,20 @@ def test_many_classes_are_counted_together(served: Service, monkeypatch: pytest.
     samples = [each for family in counting.predictions.collect() for each in family.samples]
     found = {each.labels["label"]: each.value for each in samples if each.name.endswith("_total")}
     assert found == {"0": 2, "1": 2, "other": 5}
+
+
+def test_a_class_that_is_removed_is_not_shown_any_more(tmp_path: Path) -> None:
+    save_model(tmp_path / "model.safetensors", model([0, 1], ["cat", "secret"]))
+    with service(tmp_path, learns=True) as it:
+        x = blobs([0, 1, "cat", "secret"])[0]
+        it.post("/predict", json={"inputs": x.tolist()})
+        label = {"model": "model", "label": "secret"}
+        assert value(read(it), "spacenet_predictions_total", **label) > 0
+        job = it.post("/edit", json={"action": "forget", "label": "secret"}).json()
+        assert ended(it, job["number"])["state"] == "done"
+        assert "secret" not in it.ask("GET", "/metrics").text
+        it.post("/predict", json={"inputs": x.tolist()})
+        assert value(read(it), "spacenet_predictions_total", model="model", label="cat") > 0
 
 
 def test_two_services_count_for_themselves(tmp_path: Path, served: Service) -> None:

@@ -47,6 +47,7 @@ class Metrics:
         self.predictions = Counter("spacenet_predictions", about, (*of, "label"), registry=own)
         about = "Samples that are like no class, where unknown ones are looked for."
         self.unknown = Counter("spacenet_unknown_predictions", about, of, registry=own)
+        self.models = models
         self._labels: dict[str, dict[str, Any]] = {each.name: {} for each in models}
         """For each model the labels that are counted."""
         self._of_endpoint = cache(self.seconds.labels)  # finding one among all takes as long as counting
@@ -72,6 +73,14 @@ class Metrics:
                 return self.predictions.labels(model, OTHER)
             counter = known[label] = self.predictions.labels(model, label)
         return counter
+
+    def drop_removed(self) -> None:
+        """Show no figures of classes that a model does not know any more."""
+        for each in self.models:
+            known, now = self._labels[each.name], {str(label) for label in each.store.current.classes}
+            for label in [label for label in known if label not in now]:
+                del known[label]
+                self.predictions.remove(each.name, label)
 
     def read(self, name: str, about: str, function: ReadNumber) -> None:
         """Show a number that is read whenever the figures are asked for."""
@@ -170,6 +179,7 @@ def add_metrics_route(app: FastAPI, metrics: Metrics) -> None:
     """Add GET /metrics."""
 
     async def show(request: Request) -> Response:
+        metrics.drop_removed()
         encode, kind = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(metrics.registry), headers={"content-type": kind})
 
