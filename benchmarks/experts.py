@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from torch import Tensor
@@ -46,8 +46,12 @@ class Options:
     """Classes of each task."""
     first_classes: int | None = None
     """Classes of the first task, if it has more or fewer."""
+    shuffle_classes: int | None = None
+    """Shuffle the order of the classes with this seed; 1993 gives the order that many papers have."""
     max_weights: int | None = None
     """Weights of all experts together; default: the preset's."""
+    reads: Literal["own", "all"] = "own"
+    """Units that an expert's connections come from: its own, or those of earlier experts, too."""
     seed: int = 0
     """Seed of the run."""
     epochs: int | None = None
@@ -108,19 +112,21 @@ def _parts(run: Run, options: Options) -> dict[str, Tensor]:
 
 def _settings(options: Options, scratch: Path) -> Figures:
     stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
-    if options.first_classes:
-        stream["first_classes"] = options.first_classes
+    chosen = {"first_classes": options.first_classes, "shuffle_classes": options.shuffle_classes}
+    stream |= {name: value for name, value in chosen.items() if value is not None}
     training: Figures = {"epochs": options.epochs} if options.epochs else {}
     if options.held_out:  # to choose a weight, the accuracies in between are not needed
         training["evaluate_every"] = 100
-    method = {"max_weights": options.max_weights} if options.max_weights else {}
+    method: Figures = {"reads": options.reads}
+    if options.max_weights:
+        method["max_weights"] = options.max_weights
     if not options.tiny:
         return {"stream": stream, "training": training, "method": method, "seed": options.seed}
     stream["data"] = random_samples(scratch / "random.npz", 400, 100, (3, 8, 8), 20)
     return {
         "stream": stream,
         "training": training | {"epochs": 1, "precision": "32", "device": "cpu"},
-        "method": {"max_weights": 20_000},
+        "method": method | {"max_weights": 20_000},
         "seed": options.seed,
     }
 
