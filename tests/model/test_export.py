@@ -187,7 +187,9 @@ def test_a_network_that_computes_something_else_is_not_written(tmp_path: Path, m
     made = learned.method.predictor
     other = made.params | {"output.bias": made.params["output.bias"] + torch.eye(4)[0]}
     network = PackedNetwork
-    monkeypatch.setattr(files, "PackedNetwork", lambda made, *rest: network(replace(made, params=other), *rest))
+    monkeypatch.setattr(
+        files, "PackedNetwork", lambda made, *rest, **more: network(replace(made, params=other), *rest, **more)
+    )
     (tmp_path / "model").write_text("an earlier export")
     with pytest.raises(SpacenetError, match="computes something else: probabilities differ by up to 0"):
         files.export_model(learned, tmp_path / "model", "torch")
