@@ -1,13 +1,14 @@
 """docs/results.md, the paper's figures beside ours; docs/density.md, what class statistics add; docs/experts.md.
 
 python -m benchmarks.results run NAME …        run these rows of results/*.toml, keep their figures
-python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already
+python -m benchmarks.results collect NAME DIR  keep the figures of runs that exist already, beside those of other seeds
 python -m benchmarks.results page              make the pages from the figures that are kept
 """
 
 import json
 import os
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -61,6 +62,8 @@ earlier task also keeps its bias in the loss; here its score is 0, unless `--pha
 Figures = dict[str, Any]
 FIGURES = ("acc", "bwt", "task_il_acc")
 FLOAT_BYTES = 4
+BOTH = " and "
+"""Between two kinds of hardware that a row's seeds ran on."""
 
 
 def content(file: str) -> dict[str, Any]:
@@ -87,18 +90,24 @@ def run(name: str) -> None:
 
 
 def collect(name: str, folder: Path) -> None:
-    """Keep the figures of the finished runs in a folder."""
+    """Keep the figures of the finished runs in a folder, beside those of other seeds that are kept already."""
     runs = [metrics for each in seed_folders(folder) or [folder] if (metrics := load_metrics(each)) is not None]
     if not runs:
         raise RunError(f"{folder} holds no finished run")
-    command = row_named(name)["command"]
+    command = f"spacenet run {row_named(name)['command']}"
+    new = {metrics["seed"]: figures_of_seed(metrics) for metrics in runs}
+    before = _load(name)
+    if before is None or before["command"] != command:
+        before = {"seeds": [], "hardware": ""}
+    others = [seed for seed in before["seeds"] if seed["seed"] not in new]
+    machines = [runs[0].get("hardware") or hardware(), *(before["hardware"].split(BOTH) if others else ())]
     figures: Figures = {
-        "command": f"spacenet run {command}",
+        "command": command,
         "date": date.today().isoformat(),
-        "hardware": runs[0].get("hardware") or hardware(),
+        "hardware": BOTH.join(dict.fromkeys(machines)),
         "versions": runs[0]["versions"],
         "evaluated_on": runs[0]["evaluated_on"],
-        "seeds": [figures_of_seed(metrics) for metrics in sorted(runs, key=lambda m: int(m["seed"]))],
+        "seeds": sorted([*others, *new.values()], key=lambda seed: int(seed["seed"])),
     }
     save_text(HERE / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 
@@ -256,9 +265,17 @@ def _paired(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> list[str]
 def _commands(found: Sequence[tuple[dict[str, Any], Figures | None]], program: str) -> str:
     lines = []
     for row, figures in found:
-        measured = f"{figures['date']}, {figures['hardware']}" if figures else "not run yet"
+        measured = f"{_missing(row, figures)}{figures['date']}, {figures['hardware']}" if figures else "not run yet"
         lines.append(f"- {row['label']}: `{program} {row['command']}` ({measured})")
     return "\n".join(lines) + "\n"
+
+
+def _missing(row: dict[str, Any], figures: Figures) -> str:
+    """How many seeds are kept, where the command has more."""
+    wanted = re.search(r"--seeds (\d+)", row["command"])
+    if not wanted or len(figures["seeds"]) >= int(wanted[1]):
+        return ""
+    return f"{len(figures['seeds'])} of {wanted[1]} seeds, "
 
 
 def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -62,6 +62,28 @@ def test_the_page_sets_the_papers_figures_beside_ours(here: Path) -> None:
     assert "| 0.0 M | 2 |" in cited
 
 
+def test_seeds_that_are_collected_later_stand_beside_the_first(here: Path) -> None:
+    config = preset_config("split-digits", "spacenet", {"stream": {"tasks": "0,1/2,3"}, "training": {"epochs": 1}})
+    for seed in range(2):
+        run = Run(config.with_seed(seed), folder=here / f"of-{seed}")
+        run.execute()
+        assert results.main(["collect", "digits", str(here / f"of-{seed}")]) == 0
+        page = (here / "results.md").read_text()
+        assert ("(1 of 2 seeds, " in page) == (seed == 0)
+    kept = json.loads((here / "digits.json").read_text())
+    assert [each["seed"] for each in kept["seeds"]] == [0, 1]
+    assert kept["hardware"] == run.hardware.describe()
+    kept["hardware"] = "a GPU"
+    (here / "digits.json").write_text(json.dumps(kept))
+    assert results.main(["collect", "digits", str(here / "of-1")]) == 0  # again: takes the place of what was there
+    kept = json.loads((here / "digits.json").read_text())
+    assert [each["seed"] for each in kept["seeds"]] == [0, 1]
+    assert kept["hardware"] == f"{run.hardware.describe()} and a GPU"
+    (here / "digits.json").write_text(json.dumps(kept | {"command": "spacenet run another"}))
+    assert results.main(["collect", "digits", str(here / "of-1")]) == 0
+    assert [each["seed"] for each in json.loads((here / "digits.json").read_text())["seeds"]] == [1]
+
+
 def test_a_row_that_is_not_there_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert results.main(["run", "nothing"]) == 2
     assert "unknown row 'nothing'; choose from digits, missing, other" in capsys.readouterr().err
