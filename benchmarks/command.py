@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -11,6 +12,7 @@ import tyro
 from rich.console import Console
 
 from spacenet.errors import SpacenetError
+from spacenet.experiments.callbacks import Callback, LineLogger
 
 
 class WithJson(Protocol):
@@ -33,6 +35,11 @@ def read_options(kind: type[Options], name: str, arguments: list[str] | None) ->
 
 def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH)
+
+
+def progress() -> Callback:
+    """Lines that say how far a run is, where they are not in the way of tables."""
+    return LineLogger(partial(print, file=sys.stderr, flush=True))
 
 
 def load() -> float | None:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from rich.console import Console
 from torch import Tensor
 
-from benchmarks.command import measured, read_options
+from benchmarks.command import measured, progress, read_options
 from benchmarks.results import HERE
 from benchmarks.workload import random_samples
 from spacenet.config.presets import preset_config
@@ -71,7 +71,7 @@ def measure(options: Options, console: Console) -> Figures:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         settings = _settings(options, Path(scratch))
-        run = Run(preset_config(options.stream, "spacenet-experts", settings, preset="experts"))
+        run = Run(preset_config(options.stream, "spacenet-experts", settings, preset="experts"), callbacks=[progress()])
         metrics = run.execute().metrics
     seconds = time.perf_counter() - began
     figures = {name: _accuracies(run, score) for name, score in _parts(run, options).items()}

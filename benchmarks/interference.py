@@ -23,7 +23,7 @@ import tyro
 from annotated_types import Ge
 from torch import Tensor
 
-from benchmarks.command import console, read_options, reported
+from benchmarks.command import console, progress, read_options, reported
 from benchmarks.results import HERE, Figures, over_seeds
 from spacenet.config.presets import preset_config
 from spacenet.experiments.callbacks import Callback
@@ -94,7 +94,7 @@ def with_values(ledger: Ledger, values: Mapping[str, Tensor]) -> Ledger:
 def measure_seed(stream: str, seed: int, settings: Figures) -> Figures:
     """Learn a stream with one seed and measure the network in its three states."""
     recorder = UnitRecorder()
-    run = Run(preset_config(stream, "spacenet", {"seed": seed, **settings}), callbacks=[recorder])
+    run = Run(preset_config(stream, "spacenet", {"seed": seed, **settings}), callbacks=[recorder, progress()])
     method = run.method
     assert isinstance(method, SparseMethod)
     recorder.ledger = lambda: method.ledger

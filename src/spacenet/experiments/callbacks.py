@@ -73,14 +73,14 @@ class LineLogger(Callback):
         self.write = write
         self._pause, self._last = seconds_between_epochs, 0.0
         self._silent_since = 0.0
-        self._epochs: list[int] = []
+        self._work: list[int] = []
         self._warned = 0
         self._began: tuple[float, float] | None = None
 
     def on_run_begin(self, start: RunStart) -> None:
         model, stream = start.config.model, start.stream
-        sizes = enumerate(count_samples(stream)[0])
-        self._epochs = [model.training.epochs_of(task, samples) for task, samples in sizes]
+        sizes = enumerate(count_samples(stream)[0])  # the tasks' epochs may take very different times
+        self._work = [model.training.epochs_of(task, samples) * samples for task, samples in sizes]
         resumed = f", resuming after {start.tasks_done} tasks" if start.tasks_done else ""
         self.write(f"{model.method} learns {stream.name} in {len(stream)} tasks, seed {model.seed}{resumed}")
         self._warn(start.warnings)
@@ -101,20 +101,20 @@ class LineLogger(Callback):
     def on_epoch_end(self, epoch: Epoch) -> None:
         now = time.monotonic()
         # Where a model learns one more task, no line about the task follows, so its last epoch is never skipped.
-        last = not self._epochs and epoch.epoch + 1 == epoch.epochs
+        last = not self._work and epoch.epoch + 1 == epoch.epochs
         if now - self._last < self._pause and not last:
             return
         self._last = now
         share = (epoch.epoch + 1) / epoch.epochs
-        left = self._seconds_left(now, self._epochs_done(epoch.task, share)) if self._epochs else None
-        line = epoch.describe(len(self._epochs))
+        left = self._seconds_left(now, self._work_done(epoch.task, share)) if self._work else None
+        line = epoch.describe(len(self._work))
         if left is not None:
             line += f"  about {f'{left:.0f} s' if left < 90 else f'{left / 60:.0f} min'} left"
         self.write(line)
 
-    def _epochs_done(self, task: int, share: float) -> float:
-        """Epochs of all tasks that are over when this share of a task is done."""
-        return sum(self._epochs[:task]) + share * self._epochs[task]
+    def _work_done(self, task: int, share: float) -> float:
+        """Samples times epochs of all tasks that are over when this share of a task is done."""
+        return sum(self._work[:task]) + share * self._work[task]
 
     def _seconds_left(self, now: float, done: float) -> float | None:
         """Counted from the first epoch reported; what comes before it happens only once."""
@@ -124,12 +124,12 @@ class LineLogger(Callback):
         began, before = self._began
         if done <= before:  # a method that goes through a task's epochs more than once
             return None
-        return (now - began) / (done - before) * (sum(self._epochs) - done)
+        return (now - began) / (done - before) * (sum(self._work) - done)
 
     def on_task_end(self, record: Record) -> None:
         task, mean = record.tasks[-1], mean_so_far(record.matrix[-1], len(record.matrix))
         self.write(
-            f"task {task.index + 1}/{len(self._epochs)} learned ({', '.join(task.labels)}): accuracy "
+            f"task {task.index + 1}/{len(self._work)} learned ({', '.join(task.labels)}): accuracy "
             f"{task.accuracy:.1f} %, {'' if mean is None else f'all tasks so far {mean:.1f} %, '}"
             f"{task.seconds:.1f} s"
         )
@@ -170,8 +170,8 @@ class ProgressBar(LineLogger):
 
     def on_run_begin(self, start: RunStart) -> None:
         super().on_run_begin(start)
-        completed = sum(self._epochs[: start.tasks_done])
-        self.progress.update(self._bar, total=sum(self._epochs), completed=completed, description="task")
+        completed = sum(self._work[: start.tasks_done])
+        self.progress.update(self._bar, total=sum(self._work), completed=completed, description="task")
         self.progress.start()
 
     def on_batch_end(self, task: int, done: int, total: int) -> None:
@@ -179,18 +179,18 @@ class ProgressBar(LineLogger):
         if now - self._shown <= REFRESH_SECONDS:
             return
         self._shown = now
-        if self._epochs:
-            self.progress.update(self._bar, completed=self._epochs_done(task, done / total))
+        if self._work:
+            self.progress.update(self._bar, completed=self._work_done(task, done / total))
         else:  # a single task of a model that learns on
             self.progress.start()
             self.progress.update(self._bar, completed=done, total=total)
 
     def on_epoch_end(self, epoch: Epoch) -> None:
-        self.progress.update(self._bar, description=epoch.describe(len(self._epochs)), refresh=True)
+        self.progress.update(self._bar, description=epoch.describe(len(self._work)), refresh=True)
 
     def on_task_end(self, record: Record) -> None:
         super().on_task_end(record)
-        self.progress.update(self._bar, completed=sum(self._epochs[: len(record.matrix)]))
+        self.progress.update(self._bar, completed=sum(self._work[: len(record.matrix)]))
 
     def on_run_end(self, metrics: dict[str, Any]) -> None: ...
 
