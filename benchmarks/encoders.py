@@ -22,10 +22,10 @@ from rich.console import Console
 from benchmarks.command import load, measured, read_options
 from benchmarks.startup import TORCH, spacenet_command, timed
 from spacenet.data.fetch import CACHE_VARIABLE
+from spacenet.encoders.efficientnet import LITE0
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.inputs import Array
 from spacenet.encoders.loading import load_encoder
-from spacenet.encoders.packages import LITE0
 from spacenet.encoders.sounds import SPEECH
 from spacenet.encoders.texts import MINILM
 from spacenet.report.tables import Table
@@ -38,7 +38,7 @@ PHOTO = (240, 320)
 class Options:
     """What is measured, and on how much."""
 
-    encoder: str = LITE0
+    encoder: str = LITE0.name
     photos: int = 500
     """In five classes."""
     images: int = 64

@@ -19,8 +19,8 @@ from benchmarks.encoders import draw_photos
 from spacenet import SpaceNetClassifier
 from spacenet.data.features import encode_samples, image_format_of
 from spacenet.data.images import decode_images
+from spacenet.encoders.efficientnet import LITE0
 from spacenet.encoders.loading import load_encoder
-from spacenet.encoders.packages import LITE0
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.exported_part import BLOCKS, random_image
 from spacenet.report.tables import Table
@@ -32,7 +32,7 @@ BATCH = 50
 class Options:
     """What is compared, and on how much."""
 
-    encoder: str = LITE0
+    encoder: str = LITE0.name
     images: int = 1000
     learned: int = 100
     """Photos that the model learns, in five classes."""

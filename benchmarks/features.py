@@ -21,7 +21,7 @@ import spacenet
 from benchmarks.command import measured, read_options
 from benchmarks.results import hardware
 from spacenet.data.stream import Stream
-from spacenet.encoders.packages import LITE0
+from spacenet.encoders.efficientnet import LITE0
 from spacenet.report.tables import Table
 from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, plural
 
@@ -46,7 +46,7 @@ DEFAULT = "spacenet-density"
 class Options:
     """What is measured."""
 
-    encoder: str = LITE0
+    encoder: str = LITE0.name
     stream: str = "icifar-100"
     data_dir: Path | None = None
     """Folder with the data sets."""

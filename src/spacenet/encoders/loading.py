@@ -1,6 +1,6 @@
 """Encoders by name: of a package, of a file, or a module of one's own.
 
-efficientnet-lite0    comes with the extra `encoders`, weights included
+efficientnet-lite0    comes with the extra `encoders`, weights included; -lite2 is larger
 all-minilm-l6-v2      takes texts; comes with the extra `texts`, weights included
 speech-embedding      takes sounds; comes with the extra `audio`, weights included
 timm:NAME             a model of timm, with the preprocessing that timm knows for it
@@ -16,18 +16,19 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from spacenet.encoders.efficientnet import LOADERS
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import FILES, load_file
 from spacenet.encoders.inputs import ImageInput
 from spacenet.encoders.networks import count_features
-from spacenet.encoders.packages import LITE0, from_module, load_lite0, load_timm, load_torchvision
+from spacenet.encoders.packages import from_module, load_timm, load_torchvision
 from spacenet.encoders.sounds import SPEECH, load_speech
 from spacenet.encoders.texts import MINILM, load_minilm
 from spacenet.errors import SettingsError
 from spacenet.registry import unknown
 
 log = logging.getLogger("spacenet")
-PACKAGED = {LITE0: load_lite0, MINILM: load_minilm, SPEECH: load_speech}
+PACKAGED: dict[str, Callable[[], Encoder]] = {**LOADERS, MINILM: load_minilm, SPEECH: load_speech}
 """Encoders whose weights come with a package."""
 FORMS = (*PACKAGED, "timm:NAME", "torchvision:NAME", "FILE.onnx", "FILE.pt2")
 OWN = "own:"

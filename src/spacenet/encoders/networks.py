@@ -1,7 +1,7 @@
 """Frozen networks as encoders use them: modules that go to where their inputs are; versions and hashes of weights."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
@@ -36,6 +36,20 @@ class FrozenNetwork(nn.Module):
 def freeze(network: nn.Module) -> nn.Module:
     """The network for prediction only."""
     return network.eval().requires_grad_(False)
+
+
+def fill(name: str, network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Give a network all of its numbers, if names, types and shapes agree."""
+    wanted = {key: (each.dtype, each.shape) for key, each in network.state_dict().items()}
+    found = {key: (each.dtype, each.shape) for key, each in tensors.items()}
+    if wanted != found:
+        wrong = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+        raise SettingsError(
+            f"the weights in the model file do not fit the network of the encoder {name} that is installed here "
+            f"({len(wrong)} differ, the first is {wrong[0][:60]!r}); install the version that the model was made with",
+            setting="encoder",
+        )
+    network.load_state_dict(dict(tensors))
 
 
 def hash_module(network: nn.Module) -> str:

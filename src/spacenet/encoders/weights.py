@@ -12,12 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spacenet.encoders.efficientnet import LITES, load_lite, published_checksum
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import FILES, ExportedNetwork, OnnxNetwork, has_data_beside, open_content
 from spacenet.encoders.inputs import Array
 from spacenet.encoders.loading import OWN, PACKAGED, load_encoder
-from spacenet.encoders.networks import FrozenNetwork, hash_module
-from spacenet.encoders.packages import LITE0, LITE0_WEIGHTS, fill, load_lite0, load_timm, load_torchvision
+from spacenet.encoders.networks import FrozenNetwork, fill, hash_module
+from spacenet.encoders.packages import load_timm, load_torchvision
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 
@@ -32,7 +33,7 @@ KINDS = "fiub"
 def pack_encoder(encoder: Encoder) -> EncoderWeights:
     """The weights of an encoder. Raises `SettingsError` for one that could not be made again from them."""
     network = encoder.network
-    if encoder.name in PACKAGED and encoder.name != LITE0:
+    if encoder.name in PACKAGED and encoder.name not in LITES:
         raise _not_included(encoder, "they come with its package, which has to be installed")
     if isinstance(network, OnnxNetwork | ExportedNetwork):
         return {FILE: np.frombuffer(network.content, np.uint8)}
@@ -67,8 +68,8 @@ def unpack_encoder(weights: EncoderWeights, name: str, checksum: str | None, ver
     if name.endswith(FILES):
         return _open(name, weights[FILE].tobytes())
     tensors, (kind, _, rest) = to_tensors(weights), name.partition(":")
-    if name == LITE0:
-        found = load_lite0(tensors)
+    if name in LITES:
+        found = load_lite(LITES[name], tensors)
     elif kind == "timm" and rest:
         found = load_timm(rest, tensors)
     elif kind == "torchvision" and rest:
@@ -114,7 +115,7 @@ def _check(found: Encoder, checksum: str | None) -> None:
 def _checksums(module: nn.Module) -> list[str]:
     """The checksums by which an encoder with these weights is known."""
     held = hash_module(module)
-    return [held, *(file for file, each in LITE0_WEIGHTS.items() if each == held)]
+    return [held, published_checksum(held)]
 
 
 def _to_array(encoder: Encoder, tensor: Tensor) -> Array:

@@ -20,8 +20,8 @@ import numpy as np
 from spacenet import __version__
 from spacenet.data.checks import PIXEL_SCALE
 from spacenet.data.preprocessing import Array
+from spacenet.encoders.efficientnet import LITES
 from spacenet.encoders.inputs import TextInput
-from spacenet.encoders.packages import LITE0
 from spacenet.encoders.sounds import SPEECH
 from spacenet.encoders.texts import MINILM
 from spacenet.errors import FileError, SettingsError, SpacenetError
@@ -33,7 +33,7 @@ from spacenet.utils.extras import DISTRIBUTION, require_extra
 from spacenet.utils.files import atomic_folder
 
 FILE = "model.safetensors"
-EXTRAS = {LITE0: "encoders", MINILM: "texts", SPEECH: "audio"}
+EXTRAS = {**dict.fromkeys(LITES, "encoders"), MINILM: "texts", SPEECH: "audio"}
 """What an encoder needs to be installed."""
 EXAMPLES = 2
 METHODS = ("predict", "predict_proba")
