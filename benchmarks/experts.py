@@ -20,7 +20,7 @@ from rich.console import Console
 from torch import Tensor
 
 from benchmarks.command import measured, progress, read_options
-from benchmarks.results import HERE
+from benchmarks.results import HERE, add
 from benchmarks.workload import random_samples
 from spacenet.config.presets import preset_config
 from spacenet.experiments.metrics import accuracies
@@ -61,7 +61,9 @@ class Options:
     json: Path | None = None
     """Also write the raw figures to this file."""
     keep: str | None = None
-    """Add the figures to those of this row of docs/experts.md."""
+    """Add the figures of the parts to those of this row of docs/experts.md."""
+    keep_run: str | None = None
+    """Add the metrics of the run to those of this row."""
     tiny: bool = False
     """Random images and a tiny network: shows whether the measuring works, nothing else."""
 
@@ -86,6 +88,8 @@ def measure(options: Options, console: Console) -> Figures:
     found = {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
     if options.keep:
         keep(options.keep, found)
+    if options.keep_run:
+        add(options.keep_run, [metrics])
     return found
 
 

@@ -90,10 +90,15 @@ def run(name: str) -> None:
 
 
 def collect(name: str, folder: Path) -> None:
-    """Keep the figures of the finished runs in a folder, beside those of other seeds that are kept already."""
+    """Keep the figures of the finished runs in a folder."""
     runs = [metrics for each in seed_folders(folder) or [folder] if (metrics := load_metrics(each)) is not None]
     if not runs:
         raise RunError(f"{folder} holds no finished run")
+    add(name, runs)
+
+
+def add(name: str, runs: Sequence[Figures]) -> None:
+    """Keep the metrics of runs of a row, beside those of other seeds that are kept already."""
     command = f"spacenet run {row_named(name)['command']}"
     new = {metrics["seed"]: figures_of_seed(metrics) for metrics in runs}
     before = _load(name)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import experts
+from benchmarks import experts, results
 
 
 def test_it_measures_the_parts_alone_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,3 +24,19 @@ def test_on_the_test_set_only_the_presets_weight_is_measured(
     assert list(figures["parts"])[3:] == ["both, weight 0.15"]
     assert figures["parts"]["both, weight 0.15"]["acc"] == pytest.approx(figures["metrics"]["acc"])
     assert "test set" in capsys.readouterr().out
+
+
+def test_other_orders_and_cuts_are_kept_seed_by_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (experts, results):
+        monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(results, "row_named", lambda name: {"command": f"icifar-100 {name}"})
+    cut = ["--first-classes", "6", "--classes-per-task", "7", "--shuffle-classes", "1993", "--reads", "all"]
+    for seed in ("1", "0"):
+        kept = ["--keep", "parts", "--keep-run", "row", "--seed", seed]
+        assert experts.main(["--tiny", "--held-out", "0", *cut, *kept]) == 0
+    runs, parts = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("row", "parts"))
+    assert [each["seed"] for each in runs["seeds"]] == [each["seed"] for each in parts["seeds"]] == [0, 1]
+    for run, part in zip(runs["seeds"], parts["seeds"], strict=True):
+        assert len(run["matrix"]) == 3
+        assert run["acc"] == pytest.approx(part["parts"]["both, weight 0.15"]["acc"])
+    assert runs["command"] == "spacenet run icifar-100 row"

@@ -32,7 +32,7 @@ EncoderOption = Annotated[
     str | None,
     arg(
         metavar="NAME",
-        help="Learn on the features of this frozen pretrained network: efficientnet-lite0, "
+        help="Learn on the features of this frozen pretrained network: efficientnet-lite0 or -lite2, "
         "all-minilm-l6-v2 (texts), timm:NAME, torchvision:NAME, or a file (.onnx, .pt2).",
     ),
 ]

@@ -66,8 +66,8 @@ class PreprocessingConfig(Settings):
     """Largest magnitude of normalized values; larger ones are cut off. Default: 10 for tables, otherwise none."""
     encoder: str | None = None
     """Frozen pretrained network that turns images, texts or sounds into features, on which the model learns:
-    efficientnet-lite0, all-minilm-l6-v2 (texts), speech-embedding (sounds), timm:NAME, torchvision:NAME, or a file
-    (.onnx, .pt2)."""
+    efficientnet-lite0, efficientnet-lite2, all-minilm-l6-v2 (texts), speech-embedding (sounds), timm:NAME,
+    torchvision:NAME, or a file (.onnx, .pt2)."""
     encoder_checksum: str | None = None
     """The SHA-256 of the encoder's weights. Written by spacenet."""
     encoder_version: str | None = None
