@@ -69,33 +69,32 @@ def test_the_bar_moves_on_without_epochs(tmp_path: Path) -> None:
     assert bar.completed == bar.total
 
 
-def test_the_time_left_knows_of_a_longer_first_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds an epoch: after 12 of 12 + 3 + 3 there are six left, not twice as many as are done."""
+@pytest.mark.parametrize(
+    ("change", "epochs", "left"),
+    [
+        ({"first_epochs": 12}, 12, "60 s"),  # after 12 of 12 + 3 + 3 there are six left
+        ({"tasks": "0,1,2,3/4"}, 3, "8 s"),  # an epoch of the second task has a quarter of the samples
+    ],
+    ids=["more epochs", "more samples"],
+)
+def test_the_time_left_knows_of_a_longer_first_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], epochs: int, left: str
+) -> None:
+    """At ten seconds an epoch of the first task."""
     lines: list[str] = []
     settings = config(tmp_path)
-    settings = replace(settings, model=settings.model.replace(first_epochs=12))
+    if "tasks" in change:
+        settings = replace(settings, stream=replace(settings.stream, **change))
+    else:
+        settings = replace(settings, model=settings.model.replace(**change))
     callback = LineLogger(lines.append)
     callback.on_run_begin(RunStart(settings, build_stream(settings.stream), 0))
     clock = itertools.count(100, 10)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    for epoch in range(12):
-        callback.on_epoch_end(Epoch(0, epoch, 12, 0.5, 90.0))
-    assert lines[-1].startswith("task 1/3  epoch 12/12")
-    assert lines[-1].endswith("about 60 s left")
-
-
-def test_the_time_left_knows_how_many_samples_a_task_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four classes and then one: ten seconds an epoch in the first task, a quarter of it in the second."""
-    lines: list[str] = []
-    settings = config(tmp_path)
-    settings = replace(settings, stream=replace(settings.stream, tasks="0,1,2,3/4"))
-    callback = LineLogger(lines.append)
-    callback.on_run_begin(RunStart(settings, build_stream(settings.stream), 0))
-    clock = itertools.count(100, 10)
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    for epoch in range(3):
-        callback.on_epoch_end(Epoch(0, epoch, 3, 0.5, 90.0))
-    assert lines[-1].endswith("about 8 s left")
+    for epoch in range(epochs):
+        callback.on_epoch_end(Epoch(0, epoch, epochs, 0.5, 90.0))
+    assert f"epoch {epochs}/{epochs}" in lines[-1]
+    assert lines[-1].endswith(f"about {left} left")
 
 
 class Everything(Callback):
