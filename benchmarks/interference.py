@@ -59,10 +59,12 @@ In the convolutional network of CIFAR-10/100 it is the other way round: most of 
 Scored by the network as it was after each task, the tasks would have kept 17 points of task-IL and 18 of ACC. Later
 tasks connect a shared map to more inputs and replace the mean, variance, scale and bias of its batch norm; an earlier
 task would need its connections and its values. Restoring the values alone makes it worse, because they belong to the
-sum of fewer inputs. That is why `cwr` and `ar1` are ahead there ([results](results.md)): all their
-convolutions, batch norm included, stay as they were after the first task or change little, so that their first task
-keeps 78 % where `spacenet` keeps 8 to 13 %; on the other tasks they are no better. Had the maps not changed, `spacenet`
-would be ahead of both. [`spacenet-experts`](experts.md), in which tasks share no units, loses nothing in this way.
+sum of fewer inputs.
+
+This is why `cwr` and `ar1` are ahead there ([results](results.md)). Below the outputs, `cwr` trains on the first task
+only, batch norm included, and `ar1` changes little, so that both keep 78 % on the first task, where `spacenet` keeps
+8 to 13 %; on the other tasks they are no better. With the networks as they were, `spacenet` would be ahead of both.
+[`spacenet-experts`](experts.md), in which tasks share no units, loses nothing in this way.
 """
 
 

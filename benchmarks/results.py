@@ -62,8 +62,6 @@ earlier task also keeps its bias in the loss; here its score is 0, unless `--pha
 Figures = dict[str, Any]
 FIGURES = ("acc", "bwt", "task_il_acc")
 FLOAT_BYTES = 4
-BOTH = " and "
-"""Between two kinds of hardware that a row's seeds ran on."""
 
 
 def content(file: str) -> dict[str, Any]:
@@ -104,15 +102,15 @@ def add(name: str, runs: Sequence[Figures]) -> None:
     before = _load(name)
     if before is None or before["command"] != command:
         before = {"seeds": [], "hardware": ""}
-    others = [seed for seed in before["seeds"] if seed["seed"] not in new]
-    machines = [runs[0].get("hardware") or hardware(), *(before["hardware"].split(BOTH) if others else ())]
+    others = [{"hardware": before["hardware"], **seed} for seed in before["seeds"] if seed["seed"] not in new]
+    seeds = sorted([*others, *new.values()], key=lambda seed: int(seed["seed"]))
     figures: Figures = {
         "command": command,
         "date": date.today().isoformat(),
-        "hardware": BOTH.join(dict.fromkeys(machines)),
+        "hardware": " and ".join(dict.fromkeys(seed["hardware"] for seed in seeds)),
         "versions": runs[0]["versions"],
         "evaluated_on": runs[0]["evaluated_on"],
-        "seeds": sorted([*others, *new.values()], key=lambda seed: int(seed["seed"])),
+        "seeds": seeds,
     }
     save_text(HERE / f"{name}.json", json.dumps(figures, indent=1) + "\n")
 
@@ -123,6 +121,7 @@ def figures_of_seed(metrics: Figures) -> Figures:
     whole = not any(value is None for line in matrix for value in line)
     return {
         "seed": metrics["seed"],
+        "hardware": metrics.get("hardware") or hardware(),
         "acc": metrics["acc"],
         "bwt": metrics["bwt"],
         "task_il_acc": metrics["task_il_acc"],

@@ -73,9 +73,9 @@ def test_seeds_that_are_collected_later_stand_beside_the_first(here: Path) -> No
     kept = json.loads((here / "digits.json").read_text())
     assert [each["seed"] for each in kept["seeds"]] == [0, 1]
     assert kept["hardware"] == run.hardware.describe()
-    kept["hardware"] = "a GPU"
+    kept["seeds"][1]["hardware"] = "a GPU"
     (here / "digits.json").write_text(json.dumps(kept))
-    assert results.main(["collect", "digits", str(here / "of-1")]) == 0  # again: takes the place of what was there
+    assert results.main(["collect", "digits", str(here / "of-0")]) == 0  # again: takes the place of what was there
     kept = json.loads((here / "digits.json").read_text())
     assert [each["seed"] for each in kept["seeds"]] == [0, 1]
     assert kept["hardware"] == f"{run.hardware.describe()} and a GPU"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from spacenet.data.stream_views import count_samples
 from spacenet.data.streams import build_stream
 from spacenet.errors import SpaceFull
 from spacenet.experiments.callbacks import (
@@ -65,35 +66,33 @@ def test_the_bar_moves_on_without_epochs(tmp_path: Path) -> None:
     callback = ProgressBar(Console(file=io.StringIO(), force_terminal=True))
     Run(config(tmp_path, "gaussian"), callbacks=[callback]).execute()
     bar = callback.progress.tasks[0]
-    assert bar.total
-    assert bar.completed == bar.total
+    samples = sum(count_samples(build_stream(config(tmp_path).stream))[0])
+    assert bar.completed == bar.total == 3 * samples
 
 
 @pytest.mark.parametrize(
-    ("change", "epochs", "left"),
+    ("tasks", "first_epochs", "last", "left"),
     [
-        ({"first_epochs": 12}, 12, "60 s"),  # after 12 of 12 + 3 + 3 there are six left
-        ({"tasks": "0,1,2,3/4"}, 3, "8 s"),  # an epoch of the second task has a quarter of the samples
+        ("0,1/2,3/4,5", 12, "task 1/3  epoch 12/12", "60 s"),  # after 12 of 12 + 3 + 3 epochs there are six left
+        ("0,1,2,3/4", 3, "task 1/2  epoch 3/3", "8 s"),  # those of the second task have a quarter of the samples
     ],
     ids=["more epochs", "more samples"],
 )
 def test_the_time_left_knows_of_a_longer_first_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], epochs: int, left: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: str, first_epochs: int, last: str, left: str
 ) -> None:
     """At ten seconds an epoch of the first task."""
     lines: list[str] = []
     settings = config(tmp_path)
-    if "tasks" in change:
-        settings = replace(settings, stream=replace(settings.stream, **change))
-    else:
-        settings = replace(settings, model=settings.model.replace(**change))
+    stream, model = replace(settings.stream, tasks=tasks), settings.model.replace(first_epochs=first_epochs)
+    settings = replace(settings, stream=stream, model=model)
     callback = LineLogger(lines.append)
     callback.on_run_begin(RunStart(settings, build_stream(settings.stream), 0))
     clock = itertools.count(100, 10)
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    for epoch in range(epochs):
-        callback.on_epoch_end(Epoch(0, epoch, epochs, 0.5, 90.0))
-    assert f"epoch {epochs}/{epochs}" in lines[-1]
+    for epoch in range(first_epochs):
+        callback.on_epoch_end(Epoch(0, epoch, first_epochs, 0.5, 90.0))
+    assert lines[-1].startswith(last)
     assert lines[-1].endswith(f"about {left} left")
 
 

@@ -20,8 +20,8 @@ from spacenet.encoders.efficientnet import LOADERS
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import FILES, load_file
 from spacenet.encoders.inputs import ImageInput
+from spacenet.encoders.libraries import from_module, load_timm, load_torchvision
 from spacenet.encoders.networks import count_features
-from spacenet.encoders.packages import from_module, load_timm, load_torchvision
 from spacenet.encoders.sounds import SPEECH, load_speech
 from spacenet.encoders.texts import MINILM, load_minilm
 from spacenet.errors import SettingsError

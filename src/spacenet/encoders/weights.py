@@ -16,9 +16,9 @@ from spacenet.encoders.efficientnet import LITES, load_lite, published_checksum
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.exported import FILES, ExportedNetwork, OnnxNetwork, has_data_beside, open_content
 from spacenet.encoders.inputs import Array
+from spacenet.encoders.libraries import load_timm, load_torchvision
 from spacenet.encoders.loading import OWN, PACKAGED, load_encoder
 from spacenet.encoders.networks import FrozenNetwork, fill, hash_module
-from spacenet.encoders.packages import load_timm, load_torchvision
 from spacenet.errors import SettingsError
 from spacenet.utils.extras import require_extra
 

@@ -1,4 +1,4 @@
-"""Encoders of libraries of networks: with the weights that the library finds, or with given ones."""
+"""Encoders of timm and torchvision: with the weights that the library finds, or with given ones."""
 
 from collections.abc import Mapping
 
