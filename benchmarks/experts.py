@@ -64,6 +64,8 @@ class Options:
     """Add the figures of the parts to those of this row of docs/experts.md."""
     keep_run: str | None = None
     """Add the metrics of the run to those of this row."""
+    shared: bool = False
+    """Other work shares the GPU: the page does not show the time of the run."""
     tiny: bool = False
     """Random images and a tiny network: shows whether the measuring works, nothing else."""
 
@@ -84,7 +86,8 @@ def measure(options: Options, console: Console) -> Figures:
     rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in figures.items()]
     console.print(Table(title, ["", "ACC", "task-IL"], rows))
     console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
-    facts = {"date": date.today().isoformat(), "hardware": run.hardware.describe(), "seconds": seconds}
+    facts: Figures = {"date": date.today().isoformat(), "hardware": run.hardware.describe()}
+    facts |= {"seconds": seconds, "shared": options.shared}
     found = {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
     if options.keep:
         keep(options.keep, found)
@@ -97,7 +100,8 @@ def keep(row: str, found: Figures) -> None:
     """Add what `measure` found with one seed to what is kept of a row."""
     path = HERE / f"{row}.json"
     before = json.loads(path.read_text(encoding="utf-8"))["seeds"] if path.is_file() else []
-    new = {"seed": found["metrics"]["seed"], "seconds": round(found["seconds"], 1), "parts": found["parts"]}
+    new = {"seed": found["metrics"]["seed"], "seconds": round(found["seconds"], 1), "shared": found["shared"]}
+    new |= {"parts": found["parts"]}
     seeds = sorted([new, *(each for each in before if each["seed"] != new["seed"])], key=lambda each: int(each["seed"]))
     facts = {"date": found["date"], "hardware": found["hardware"], "seeds": seeds}
     save_text(path, json.dumps(facts, indent=1) + "\n")

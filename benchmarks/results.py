@@ -123,6 +123,7 @@ def figures_of_seed(metrics: Figures) -> Figures:
         "seed": metrics["seed"],
         "hardware": metrics.get("hardware") or hardware(),
         "acc": metrics["acc"],
+        "last_acc": metrics["last_acc"],
         "bwt": metrics["bwt"],
         "task_il_acc": metrics["task_il_acc"],
         "matrix": matrix,
@@ -192,20 +193,20 @@ def _table_of_protocols(found: Sequence[tuple[dict[str, Any], Figures | None]]) 
     """What papers on streams of their own cite, and how many numbers are kept in all."""
     lines = []
     for row, figures in found:
-        ours = ["not run yet", *[""] * 5]
+        ours = ["not run yet", *[""] * 6]
         if figures is not None:
             seeds = figures["seeds"]
-            keys = ("acc", "aia", "bwt", "task_il_acc")
+            keys = ("last_acc", "acc", "aia", "bwt", "task_il_acc")
             known = {key: [seed[key] for seed in seeds if seed[key] is not None] for key in keys}
             ours = [over_seeds(values) if len(values) == len(seeds) else "" for values in known.values()]
             numbers = mean(seed["numbers_kept"] for seed in seeds) / 1e6
             ours += [f"{numbers:.1f} M", str(len(seeds))]
         lines.append([row["label"], *ours])
-    return _markdown(["", "last accuracy", "AIA", "BWT", "task-IL", "numbers kept", "seeds"], lines)
+    return _markdown(["", "last accuracy", "ACC", "AIA", "BWT", "task-IL", "numbers kept", "seeds"], lines)
 
 
 def _table_of_parts(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
-    """What `python -m benchmarks.experts` measures of the parts of a prediction, and how long learning took."""
+    """What `python -m benchmarks.experts` measures, and its time where no other work shared the GPU."""
     lines: list[list[str]] = []
     columns: list[str] = []
     for row, figures in found:
@@ -214,9 +215,10 @@ def _table_of_parts(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> s
             seeds, columns = figures["seeds"], list(figures["seeds"][0]["parts"])
             ours = [over_seeds([seed["parts"][part]["acc"] for seed in seeds]) for part in columns]
             ours.append(over_seeds([seed["parts"][columns[-1]]["task_il_acc"] for seed in seeds]))
-            ours += [f"{mean(seed['seconds'] for seed in seeds):.0f} s", str(len(seeds))]
+            alone = [seed["seconds"] for seed in seeds if not seed["shared"]]
+            ours += [f"{mean(alone):.0f} s" if alone else "", str(len(seeds))]
         lines.append([row["label"], *ours])
-    return _markdown(["", *columns, "task-IL", "time of a run", "seeds"], lines)
+    return _markdown(["", *columns, "task-IL", "time alone", "seeds"], lines)
 
 
 def _table_of_steps(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:

@@ -40,3 +40,15 @@ def test_other_orders_and_cuts_are_kept_seed_by_seed(tmp_path: Path, monkeypatch
         assert len(run["matrix"]) == 3
         assert run["acc"] == pytest.approx(part["parts"]["both, weight 0.15"]["acc"])
     assert runs["command"] == "spacenet run icifar-100 row"
+
+
+def test_the_time_of_a_run_that_shared_the_gpu_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experts, "HERE", tmp_path)
+    for seed, seconds in ((0, 240.0), (1, 310.0)):
+        parts = {experts.UPRIGHT: {"acc": 60.0, "task_il_acc": 90.0}}
+        found = {"date": "2026-11-19", "hardware": "GPU", "parts": parts, "metrics": {"seed": seed}}
+        experts.keep("row", {**found, "seconds": seconds, "shared": seed == 1})
+    figures = json.loads((tmp_path / "row.json").read_text())
+    assert "| 240 s | 2 |" in results.TABLES["parts"]([({"label": "a row"}, figures)])
+    figures["seeds"] = figures["seeds"][1:]
+    assert "s |" not in results.TABLES["parts"]([({"label": "a row"}, figures)]).splitlines()[-1]

@@ -138,6 +138,7 @@ def test_rows_are_compared_over_the_seeds_that_both_have(here: Path) -> None:
             {
                 "seed": seed,
                 "acc": acc,
+                "last_acc": acc,
                 "aia": acc,
                 "bwt": -1.0,
                 "task_il_acc": 90.0,
