@@ -1,9 +1,10 @@
 """What each part of spacenet-experts contributes: `python -m benchmarks.experts`, on a GPU.
 
 Learns a stream with the preset `experts` without a tenth of the training data, and measures on that tenth what the
-scores for upright images, the mean over four orientations and the class statistics give alone, and what both together
-give for several weights of the statistics. The preset's weight was chosen here. With `--held-out 0` all training data
-are learned and the test set is measured, with the preset's weight only.
+scores for upright images, the mean over four orientations and the class statistics give alone, and what they give
+together for several weights of the statistics. The preset's weight was chosen here. With `--own-statistics` also those
+on each expert's own features, and which weights one would choose that sees, after each task, held-out data of this task
+alone. With `--held-out 0` all training data are learned and the test set is measured, with the configured weights only.
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +24,7 @@ from torch import Tensor
 from benchmarks.command import measured, progress, read_options
 from benchmarks.results import HERE, add
 from benchmarks.workload import random_samples
-from spacenet.config.presets import preset_config
+from spacenet.config.presets import PRESETS, preset_config
 from spacenet.experiments.metrics import accuracies
 from spacenet.experiments.run import Run
 from spacenet.methods.base import map_batches
@@ -31,8 +33,11 @@ from spacenet.methods.spacenet_experts import SpaceNetExperts
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
 
-WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3)
+WEIGHTS, OWN_WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0), (0.02, 0.05, 0.1, 0.2)
 UPRIGHT, FOUR, STATISTICS = "scores, upright", "scores, mean over four orientations", "class statistics"
+OWN = "class statistics of own features"
+STATISTICS_WEIGHT, OWN_WEIGHT = 0.15, 0.05
+"""Where no preset says it."""
 Figures = dict[str, Any]
 
 
@@ -41,9 +46,9 @@ class Options:
     """What to measure."""
 
     stream: str = "icifar-100"
-    """A stream that has the preset."""
-    classes_per_task: int = 10
-    """Classes of each task."""
+    """A stream; without a preset for experts, they have the stream's usual training."""
+    classes_per_task: int | None = None
+    """Classes of each task; default: the stream's."""
     first_classes: int | None = None
     """Classes of the first task, if it has more or fewer."""
     shuffle_classes: int | None = None
@@ -52,6 +57,8 @@ class Options:
     """Weights of all experts together; default: the preset's."""
     reads: Literal["own", "all"] = "own"
     """Units that an expert's connections come from: its own, or those of earlier experts, too."""
+    own_statistics: bool = False
+    """Keep statistics of each expert's own features too, and measure them."""
     seed: int = 0
     """Seed of the run."""
     epochs: int | None = None
@@ -75,20 +82,18 @@ def measure(options: Options, console: Console) -> Figures:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         settings = _settings(options, Path(scratch))
-        run = Run(preset_config(options.stream, "spacenet-experts", settings, preset="experts"), callbacks=[progress()])
+        preset = "experts" if "experts" in PRESETS[options.stream] else None
+        run = Run(preset_config(options.stream, "spacenet-experts", settings, preset=preset), callbacks=[progress()])
         metrics = run.execute().metrics
     seconds = time.perf_counter() - began
     figures = {name: _accuracies(run, score) for name, score in _parts(run, options).items()}
-    title = (
-        f"{options.stream}, {len(run.stream)} tasks of {options.classes_per_task} classes, seed {options.seed}, "
-        f"{metrics['evaluated_on']}"
-    )
+    title = f"{options.stream}, {len(run.stream)} tasks, seed {options.seed}, {metrics['evaluated_on']}"
     rows = [[name, *(f"{value:.2f}" for value in found.values())] for name, found in figures.items()]
     console.print(Table(title, ["", "ACC", "task-IL"], rows))
     console.print(f"{seconds:.0f} s, {run.hardware.describe()}", highlight=False)
     facts: Figures = {"date": date.today().isoformat(), "hardware": run.hardware.describe()}
     facts |= {"seconds": seconds, "shared": options.shared}
-    found = {**facts, "classes_per_task": options.classes_per_task, "parts": figures, "metrics": metrics}
+    found = {**facts, "parts": figures, "metrics": metrics}
     if options.keep:
         keep(options.keep, found)
     if options.keep_run:
@@ -108,24 +113,53 @@ def keep(row: str, found: Figures) -> None:
 
 
 def _parts(run: Run, options: Options) -> dict[str, Tensor]:
-    """The scores of all samples that are measured on, by each part alone and by both together."""
+    """The scores of all samples that are measured on, by each part alone and by several together."""
     method, x = run.method, run.test_x
     assert isinstance(method, SpaceNetExperts)
-    four, features = method.score_parts(x)
+    settings = method.settings
+    four, own, features = method.score_parts(x)
     statistics = scores(method.densities.compute_params(), features)
     parts = {UPRIGHT: map_batches(method.pack, x, method.device), FOUR: four, STATISTICS: statistics}
-    weights = WEIGHTS if options.held_out else (method.settings.statistics_weight,)
-    return parts | {f"both, weight {each:g}": four + each * statistics for each in weights}
+    weights = WEIGHTS if options.held_out else (settings.statistics_weight,)
+    parts |= {f"both, weight {each:g}": four + each * statistics for each in weights}
+    if not own:
+        return parts
+    typical = method.score_own(method.own_params(), own)
+    own_weights = OWN_WEIGHTS if options.held_out else (settings.own_statistics_weight,)
+    parts |= {OWN: typical} | {f"{OWN} and scores, weight {each:g}": four + each * typical for each in own_weights}
+    none = (0.0,) if options.held_out else ()
+    pairs = product((*none, *weights), (*none, *own_weights))
+    every = {(first, of_own): four + first * statistics + of_own * typical for first, of_own in pairs}
+    chosen = {"all": max(every, key=lambda pair: _accuracies(run, every[pair])["acc"])}
+    if options.held_out:
+        chosen["all, as chosen after each task"] = max(every, key=lambda pair: _current(run, every[pair]))
+    return parts | {f"{name}, weights {pair[0]:g} and {pair[1]:g}": every[pair] for name, pair in chosen.items()}
+
+
+def _current(run: Run, score: Tensor) -> float:
+    """The mean accuracy on each task's samples when it is the last one: among the classes known then. Not of the first
+    task, where nothing is to be decided between tasks."""
+    parts = zip(score.split([*map(len, run.tests)]), run.tests, run.classes, strict=True)
+    right = [(found[:, : own.stop].argmax(1) == test.y.cpu()).float().mean() for found, test, own in parts]
+    return float(sum(right[1:]))
 
 
 def _settings(options: Options, scratch: Path) -> Figures:
-    stream: Figures = {"classes_per_task": options.classes_per_task, "validation": options.held_out}
-    chosen = {"first_classes": options.first_classes, "shuffle_classes": options.shuffle_classes}
+    stream: Figures = {"validation": options.held_out}
+    chosen = {
+        "classes_per_task": options.classes_per_task,
+        "first_classes": options.first_classes,
+        "shuffle_classes": options.shuffle_classes,
+    }
     stream |= {name: value for name, value in chosen.items() if value is not None}
     training: Figures = {"epochs": options.epochs} if options.epochs else {}
     if options.held_out:  # to choose a weight, the accuracies in between are not needed
         training["evaluate_every"] = 100
     method: Figures = {"reads": options.reads}
+    if "experts" not in PRESETS[options.stream]:
+        method["statistics_weight"] = STATISTICS_WEIGHT
+    if options.own_statistics:
+        method["own_statistics_weight"] = OWN_WEIGHT
     if options.max_weights:
         method["max_weights"] = options.max_weights
     if not options.tiny:

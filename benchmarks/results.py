@@ -221,6 +221,33 @@ def _table_of_parts(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> s
     return _markdown(["", *columns, "task-IL", "time alone", "seeds"], lines)
 
 
+CHOICES = {
+    "scores alone": "scores, mean over four orientations",
+    "with class statistics": "both, weight ",
+    "with those of own features": "class statistics of own features and scores, weight ",
+    "with both": "all, weights ",
+    "with both, chosen after each task": "all, as chosen after each task, ",
+}
+"""How names of parts begin that differ in weights only, by what they are."""
+
+
+def _table_of_choices(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
+    """The same where weights were looked for on held-out data: the best of each kind, for each seed."""
+    lines = []
+    for row, figures in found:
+        ours = ["not run yet"]
+        if figures is not None:
+            parts = [seed["parts"] for seed in figures["seeds"]]
+            ours = [over_seeds([_best(each, start) for each in parts]) for start in CHOICES.values()]
+            ours.append(str(len(parts)))
+        lines.append([row["label"], *ours])
+    return _markdown(["", *CHOICES, "seeds"], lines)
+
+
+def _best(parts: Figures, start: str) -> float:
+    return max(float(each["acc"]) for name, each in parts.items() if name.startswith(start))
+
+
 def _table_of_steps(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:
     """What `python -m benchmarks.expert_steps` prints."""
     from benchmarks.expert_steps import table  # which needs torch
@@ -231,6 +258,7 @@ def _table_of_steps(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> s
 TABLES = {
     "steps": _table_of_steps,
     "parts": _table_of_parts,
+    "choices": _table_of_choices,
     "paper": _table,
     "memory": _table_with_memory,
     "protocols": _table_of_protocols,

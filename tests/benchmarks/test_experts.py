@@ -8,11 +8,11 @@ from benchmarks import experts, results
 
 def test_it_measures_the_parts_alone_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "experts.json"
-    assert experts.main(["--tiny", "--json", str(path)]) == 0
+    assert experts.main(["--tiny", "--classes-per-task", "10", "--json", str(path)]) == 0
     parts = json.loads(path.read_text())["parts"]
     assert len(parts) == 3 + len(experts.WEIGHTS)
     assert all(0 <= value <= 100 for figures in parts.values() for value in figures.values())
-    assert "2 tasks of 10 classes, seed 0, held-out" in capsys.readouterr().out
+    assert "icifar-100, 2 tasks, seed 0, held-out" in capsys.readouterr().out
 
 
 def test_on_the_test_set_only_the_presets_weight_is_measured(
@@ -24,6 +24,22 @@ def test_on_the_test_set_only_the_presets_weight_is_measured(
     assert list(figures["parts"])[3:] == ["both, weight 0.15"]
     assert figures["parts"]["both, weight 0.15"]["acc"] == pytest.approx(figures["metrics"]["acc"])
     assert "test set" in capsys.readouterr().out
+
+
+def test_weights_of_own_statistics_are_chosen_in_two_ways(tmp_path: Path) -> None:
+    path = tmp_path / "experts.json"
+    tiny = ["--tiny", "--classes-per-task", "10", "--own-statistics", "--json", str(path)]
+    assert experts.main(tiny) == 0
+    parts = json.loads(path.read_text())["parts"]
+    best, chosen = (
+        next(name for name in parts if name.startswith(f"all{how}, weights"))
+        for how in ("", ", as chosen after each task")
+    )
+    assert parts[best]["acc"] == max(each["acc"] for each in parts.values() if each is not parts[experts.OWN])
+    assert parts[best]["acc"] >= parts[chosen]["acc"]
+    assert experts.main([*tiny, "--held-out", "0"]) == 0
+    figures = json.loads(path.read_text())
+    assert figures["parts"]["all, weights 0.15 and 0.05"]["acc"] == pytest.approx(figures["metrics"]["acc"])
 
 
 def test_other_orders_and_cuts_are_kept_seed_by_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

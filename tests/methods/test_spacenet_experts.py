@@ -11,15 +11,18 @@ from spacenet.config.model import ModelConfig, NetConfig
 from spacenet.config.training import TrainingConfig
 from spacenet.errors import ModelFileError, SettingsError
 from spacenet.methods.base import Batch
+from spacenet.methods.density.densities import Densities
 from spacenet.methods.shared.rotations import rotate_batch
 from spacenet.methods.shared.sparse import FEATURES
 from spacenet.methods.spacenet_experts import ExpertSettings, SpaceNetExperts
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
+from spacenet.nets.mlp import build_mlp
 from tests.methods.support import learn, make, small_stream
 from tests.nets.test_convolutions import TRAINING, images, tiny_cnn
 
 STATISTICS = {"statistics_weight": 0.1, "directions": 3, "expected_tasks": 3}
+OWN = {"own_statistics_weight": 0.1, "directions": 3, "expected_tasks": 3}
 
 
 def experts(stop: int = 3, **settings: object) -> SpaceNetExperts:
@@ -29,10 +32,11 @@ def experts(stop: int = 3, **settings: object) -> SpaceNetExperts:
     return method
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.1])
 @pytest.mark.parametrize("reads", ["own", "all"])
-def test_later_tasks_do_not_change_a_bit_of_earlier_ones(reads: str) -> None:
+def test_later_tasks_do_not_change_a_bit_of_earlier_ones(reads: str, weight: float) -> None:
     x = images()[0].test.x
-    before, after = (experts(stop, reads=reads).predict(x) for stop in (1, 3))
+    before, after = (experts(stop, reads=reads, own_statistics_weight=weight).predict(x) for stop in (1, 3))
     assert torch.equal(before, after[:, : before.shape[1]])
 
 
@@ -135,8 +139,60 @@ def test_statistics_are_computed_on_the_input_of_the_last_convolution_but_one() 
     torch.testing.assert_close(method.represent(x), expected)
 
 
-def test_fewer_directions_change_what_statistics_say_and_nothing_else() -> None:
-    method, x = experts(2, statistics_weight=0.1, directions=3), images()[0].test.x
+@pytest.mark.parametrize("mirror", [False, True])
+def test_own_statistics_are_those_of_each_experts_last_features(mirror: bool) -> None:
+    method, plain = (experts(2, own_statistics_weight=weight, directions=3, mirror=mirror) for weight in (0.1, 0.0))
+    task, x, found = images()[1], images()[1].test.x, []
+
+    def features(x: Tensor) -> Tensor:
+        entering: dict[str, Tensor] = {}
+        params = {name.removeprefix("network/"): t for name, t in plain.experts[1].params.items()}
+        plain.blueprint.forward(params, x, entering.__setitem__)
+        return plain.blueprint.features(entering).clamp_min(0).sqrt()
+
+    densities = Densities(1, 3, 0.7, whiten=True)
+    for samples in (task.train.x, x):
+        views = [samples, samples.flip(-1)] if mirror else [samples]
+        found.append(torch.stack([features(view) for view in views]).mean(0))
+    densities.add(found[0], task.train.y, task.classes, torch.Generator())
+    expected = plain.predict(x)[:, 2:] + 0.1 * densities.evaluate(found[1])
+    torch.testing.assert_close(method.predict(x)[:, 2:], expected.float(), rtol=1e-4, atol=1e-4)
+
+
+def test_without_convolutions_own_statistics_are_computed_in_four_orientations() -> None:
+    method = SpaceNetExperts(build_mlp((3, 8, 8), (30, 30)), ExpertSettings(**OWN), 0)  # type: ignore[arg-type]
+    learn(method, images(), TRAINING)
+    widths = [expert.units["hidden2"].numel() for expert in method.experts]
+    assert [own["classes/mean"].shape[-1] for own in method.own] == [4 * width for width in widths]
+    task = images()[2]
+    assert float((method.predict_all(task.test.x).argmax(1) == task.test.y).float().mean()) > 0.6
+
+
+def test_scores_of_huge_inputs_are_finite() -> None:
+    method = experts(2, own_statistics_weight=0.1)
+    assert bool(method.predict(torch.full((2, *images()[0].test.x.shape[1:]), 1e15)).isfinite().all())
+
+
+def test_memory_of_statistics_is_counted() -> None:
+    one, own, both = (
+        experts(2, **weights).class_memory((3, 8, 8))
+        for weights in (
+            {"statistics_weight": 0.1},
+            {"own_statistics_weight": 0.1},
+            {"statistics_weight": 0.1, "own_statistics_weight": 0.1},
+        )
+    )
+    assert one is not None
+    assert own is not None
+    assert both is not None
+    assert (both.bytes, both.floats) == (one.bytes + own.bytes, one.floats + own.floats)
+    assert own.bytes > 4 * 4 * own.floats  # of four classes, and the scale of two tasks
+
+
+@pytest.mark.parametrize("own", [0.0, 0.1])
+def test_fewer_directions_change_what_statistics_say_and_nothing_else(own: float) -> None:
+    method = experts(2, statistics_weight=0.1 - own, own_statistics_weight=own, directions=3)
+    x = images()[0].test.x
     thin, whole = method.predict_truncated(x, [1, 3])
     torch.testing.assert_close(whole, method.predict(x))
     torch.testing.assert_close(thin, method.truncate(1)(x))
@@ -172,7 +228,7 @@ def test_the_contrastive_loss_is_added() -> None:
     assert any(name.startswith("projection") for name in method.named_parameters())
 
 
-@pytest.mark.parametrize("settings", [{}, {"rotations": "none"}, STATISTICS])
+@pytest.mark.parametrize("settings", [{}, {"rotations": "none"}, STATISTICS, OWN, {**OWN, **STATISTICS}])
 def test_a_model_file_holds_it(settings: Mapping[str, object], tmp_path: Path) -> None:
     model = learned_model(settings)
     again = from_bytes(to_bytes(model))
@@ -192,6 +248,20 @@ def test_a_damaged_model_file_is_refused() -> None:
             from_bytes(to_bytes(model))
         model.method.heads[0][name] = kept
     del model.method.heads[1]["bias"]
+    with pytest.raises(ModelFileError):
+        from_bytes(to_bytes(model))
+
+
+@pytest.mark.parametrize("name", ["scaling/factor", "classes/mean", "classes/direction"])
+def test_a_file_with_damaged_own_statistics_is_refused(name: str) -> None:
+    model = learned_model(OWN)
+    assert isinstance(model.method, SpaceNetExperts)
+    kept = model.method.own[1][name]
+    for damaged in (kept[..., :-1].clone(), torch.full_like(kept, float("nan"))):
+        model.method.own[1][name] = damaged
+        with pytest.raises(ModelFileError):
+            from_bytes(to_bytes(model))
+    del model.method.own[1][name]
     with pytest.raises(ModelFileError):
         from_bytes(to_bytes(model))
 

@@ -68,7 +68,7 @@ ELSEWHERE = {"augment", "bn_recalibration_epochs", "device", "precision", "threa
 ELSEWHERE |= {"unknown", "unknown_label", "known_classes"}
 """What only images or other hardware show, or what changes no result."""
 OF_REHEARSAL = {"replay", "replay_components", "replay_directions"}
-OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "mirror", "nesterov"}
+OF_OTHERS = {"max_weights", "reads", "contrast", "statistics_weight", "own_statistics_weight", "mirror", "nesterov"}
 """Of experts, and what needs momentum."""
 OF_METHODS_WITHOUT_PARAMETERS = {"method_settings"}
 
@@ -103,7 +103,9 @@ def test_nesterov_takes_effect_with_momentum(fitted: SpaceNetClassifier) -> None
     assert not np.array_equal(*(each.predict_proba(task[0]) for each in found))
 
 
-@pytest.mark.parametrize(("name", "value"), [("statistics_weight", 0.5), ("mirror", True)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("statistics_weight", 0.5), ("own_statistics_weight", 0.5), ("mirror", True)]
+)
 def test_experts_keep_their_statistics_as_they_began(name: str, value: object) -> None:
     fitted = SpaceNetClassifier(method="spacenet-experts", **SMALL).fit(*blobs([0, 1]))
     with pytest.raises(SettingsError, match=name):

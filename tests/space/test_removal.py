@@ -91,7 +91,7 @@ def test_the_space_of_the_last_task_can_be_learned_in_again(case: Case) -> None:
 def test_units_stand_by_where_the_network_of_a_task_must_stay(case: Case, output: int) -> None:
     ledger = learned(replace(case, tasks=2))
     after = copy.deepcopy(ledger)
-    remove_outputs(after, torch.tensor([output]), keep_sources_of=range(2))
+    remove_outputs(after, torch.tensor([output]), keep_sources_of=[range(2)])
     before, now = packed_units(ledger, {"output": torch.arange(2)}), packed_units(after, {"output": torch.arange(1)})
     for layer in ledger.blueprint.hidden:
         assert torch.equal(before[layer.name], now[layer.name])

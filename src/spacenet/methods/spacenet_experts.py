@@ -5,13 +5,13 @@ first, and what one task has learned no other one can disturb. Square images are
 class in each orientation as a class of its own, and these outputs are kept: a class is scored by the mean of its score
 in each orientation. Experts never see each other's classes, but their raw scores are comparable; statistics of each
 class on the first expert's features help to decide between tasks. In a convolutional network these are the inputs of
-the last convolution but one, which tell unknown classes apart better than what the last one makes of them.
+the last convolution but one, which tell unknown classes apart better than what the last one makes of them. Statistics
+on each expert's own features say how typical an input is of what the expert has learned.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Literal
 
 import torch
@@ -26,16 +26,18 @@ from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
+from spacenet.methods.shared.own_statistics import describe_task, keep_own, own_params, own_scores
 from spacenet.methods.shared.places import drop_places
+from spacenet.methods.shared.rotated_outputs import BIAS, check_head, keep_outputs
 from spacenet.methods.shared.rotations import ORIENTATIONS
 from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod
 from spacenet.methods.shared.sparse_settings import AdaptiveSettings, Rotations
 from spacenet.space.budget import TaskBudget, dense_budget
 from spacenet.space.pack import Pack, Units, pack, packed_numbers, packed_units
 from spacenet.space.workspace import Workspace
-from spacenet.utils.tensors import check_finite, check_sections, check_shapes, in_section, section
+from spacenet.utils.tensors import check_sections, in_section, section
 
-PROJECTION, DENSITY, HEADS, BIAS = "projection", "density", "rotated", "bias"
+PROJECTION, DENSITY, HEADS, OWN = "projection", "density", "rotated", "own"
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,9 @@ class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
     statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
     """Factor of the log-densities of classes, given the first expert's features, that are added to the scores; with 0
     no statistics are kept."""
+    own_statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
+    """Factor of the log-densities of a task's classes, given the features of its own expert, that are added to the
+    scores; with 0 none are kept. It pays where the first expert's features are too few for other tasks' classes."""
     mirror: bool = False
     """Compute statistics on the mean of the features of an image and its mirror image, in a convolutional network. For
     images that are flipped in training too."""
@@ -89,6 +94,8 @@ class SpaceNetExperts(AdaptiveMethod):
     """For each task its outputs for rotated images: their weights by classifier link, (outputs, units, features), with
     the numbers of these units; and their biases."""
     densities: Densities = kept(DENSITY, on_cpu=True)
+    own: list[dict[str, Tensor]] = kept(OWN, list, on_cpu=True)
+    """For each task the statistics of its classes on its own expert's features."""
     projection: nn.Sequential | None = None
     own_width = packs_tasks_apart = True
 
@@ -136,6 +143,15 @@ class SpaceNetExperts(AdaptiveMethod):
             h = map_batches(self.represent, task.train.x, self.device)
             rng = self.rng(class_statistics.SEED, task.index)
             self.densities.add(h, task.train.y.cpu(), task.classes, rng, task.train.weight)
+        if self.settings.own_statistics_weight:
+            represent = partial(self._represent_own, self._pack_expert(task.index).params)
+            h = map_batches(represent, task.train.x, self.device)
+            self.own.append(describe_task(self._own_densities(), h, task, self.rng(OWN, task.index)))
+
+    def _own_densities(self) -> Densities:
+        """Statistics of a task's classes on its own expert's features, still empty."""
+        chosen = replace(self.settings, components=self.settings.components or 1, pooled_covariance=None)
+        return chosen.build_densities(whiten=True)
 
     def _keep_head(self) -> dict[str, Tensor]:
         """The outputs for rotated images as `heads` holds them; none if the task had none."""
@@ -175,7 +191,7 @@ class SpaceNetExperts(AdaptiveMethod):
     def _place_head(self, head: dict[str, Tensor], task: int) -> dict[str, Tensor]:
         """A task's outputs for rotated images, one for each of its places."""
         own = self.classes[task]
-        return _keep_outputs(head, own, self.places.fill_of(task)) if self.places else head
+        return keep_outputs(head, own, self.places.fill_of(task)) if self.places else head
 
     def _add_head(self, network: Pack, head: dict[str, Tensor], ends: Units) -> Pack:
         columns = []
@@ -219,45 +235,99 @@ class SpaceNetExperts(AdaptiveMethod):
         orientations = [x.rot90(turn, (-2, -1)) for turn in range(ORIENTATIONS)] if rotates else [x]
         return torch.cat([self._run(network, each)[1] for each in orientations], 1).clamp_min(0.0).sqrt()
 
+    def _represent_own(self, params: Params, x: Tensor) -> Tensor:
+        """What the own statistics of an expert with these parameters are computed on: square roots of its last
+        features; in four orientations, where it is no convolutional network and has learned them."""
+        if not self.blueprint.convolves:
+            return self._represent(params, x)
+        network = section(params, "network") if f"{HEADS}/{BIAS}" in params else params
+        views = [x, x.flip(-1)] if self.settings.mirror else [x]
+        return torch.stack([self._run(network, view)[1].clamp_min(0.0).sqrt() for view in views]).mean(0)
+
+    def own_params(self, directions: int | None = None) -> list[Params]:
+        """What the log-densities of the classes of each of `experts` are computed with, on its own features."""
+        learned = enumerate(self.classes[: self.tasks_learned])
+        return [self._own_params_of(task, directions) for task, own in learned if own]
+
+    def _own_params_of(self, task: int, directions: int | None) -> Params:
+        tensors, chosen, empty = self.own[task], None, self._own_densities()
+        if self.places:
+            places = self.places.fill_of(task) - self.classes[task].start
+            tensors, chosen = keep_own(self._own_densities(), tensors, places), self.places.kept_of(task)
+        most = min(directions or empty.directions, empty.directions)
+        return own_params(replace(empty, directions=most), tensors, chosen)
+
+    def score_own(self, params: Sequence[Params], features: Sequence[Tensor]) -> Tensor:
+        """The log-density of each class given the features of its expert, from what `own_params` returned."""
+        shrinkage = self._own_densities().shrinkage
+        return torch.cat([own_scores(own, h, shrinkage) for own, h in zip(params, features, strict=True)], 1)
+
     @cached_property
     def predictor(self) -> Pack:
         return self._predict_with(self.densities)
 
-    def _predict_with(self, densities: Densities) -> Pack:
+    def _predict_with(self, densities: Densities, directions: int | None = None) -> Pack:
         experts, weight = self.experts, self.settings.statistics_weight
+        own = self.own_params(directions) if self.settings.own_statistics_weight else []
         params = {name: t for n, each in enumerate(experts) for name, t in in_section(f"{n}", each.params).items()}
+        statistics = {name: t for n, each in enumerate(own) for name, t in in_section(f"{OWN}/{n}", each).items()}
         if weight:
             placed = densities.select(self.places.fill) if self.places else densities
-            density = {name: t.to(self.device) for name, t in placed.compute_params().items()}
-            params |= in_section(DENSITY, density)
+            statistics |= in_section(DENSITY, placed.compute_params())
+        params |= {name: t.to(self.device) for name, t in statistics.items()}
         columns = self.places.kept.to(self.device) if self.places else None
 
         def forward(params: Params, x: Tensor) -> Tensor:
-            found = [each.forward(section(params, f"{n}"), x) for n, each in enumerate(experts)]
-            score = torch.cat(found, 1)
+            parts = [section(params, f"{n}") for n in range(len(experts))]
+            score = torch.cat([each.forward(part, x) for each, part in zip(experts, parts, strict=True)], 1)
+            if own:
+                features = [self._represent_own(part, x) for part in parts]
+                fit = self.score_own([section(params, f"{OWN}/{n}") for n in range(len(parts))], features)
+                score = score + (self.settings.own_statistics_weight * fit).to(score.dtype)
             if not weight:
                 return score
-            fit = scores(section(params, DENSITY), self._represent(section(params, "0"), x))
+            fit = scores(section(params, DENSITY), self._represent(parts[0], x))
             fit = fit if columns is None else fit.index_select(1, columns)
             return score + weight * fit.to(score.dtype)
 
         return Pack(forward, params)
 
-    def score_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The experts' scores of any number of samples, and the features that statistics are computed on."""
-        score = map_batches(lambda each: torch.cat([expert(each) for expert in self.experts], 1), x, self.device)
-        return score, map_batches(self.represent, x, self.device)
+    def score_parts(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
+        """The experts' scores of any number of samples, the features of each expert that its own statistics are
+        computed on, if there are any, and those that statistics of all classes are computed on."""
+        experts = self.experts
+        score = map_batches(lambda each: torch.cat([expert(each) for expert in experts], 1), x, self.device)
+        own = experts if self.settings.own_statistics_weight else []
+        functions = [partial(self._represent_own, expert.params) for expert in own]
+        features = [map_batches(function, x, self.device) for function in functions]
+        return score, features, map_batches(self.represent, x, self.device)
 
     def truncate(self, directions: int) -> Pack:
-        return self._predict_with(self.densities.truncate(directions))
+        return self._predict_with(self.densities.truncate(directions), directions)
 
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
-        score, h = self.score_parts(x)  # once for all steps: the experts take most of the time
-        fits = (scores(self.densities.truncate(directions).compute_params(), h) for directions in steps)
-        return [score + self.settings.statistics_weight * fit.to(score.dtype) for fit in fits]
+        parts = self.score_parts(x)  # once for all steps: the experts take most of the time
+        return [self._add_statistics(*parts, directions) for directions in steps]
+
+    def _add_statistics(self, score: Tensor, own: Sequence[Tensor], h: Tensor, directions: int) -> Tensor:
+        """Scores of classes, from what `score_parts` returned."""
+        if own:
+            fit = self.score_own(self.own_params(directions), own)
+            score = score + (self.settings.own_statistics_weight * fit).to(score.dtype)
+        if not self.settings.statistics_weight:
+            return score
+        fit = scores(self.densities.truncate(directions).compute_params(), h)
+        return score + self.settings.statistics_weight * fit.to(score.dtype)
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
-        return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
+        held = [each for each in self.own if each]
+        if not held:
+            return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
+        first, size = self._own_densities(), sum(tensor.nbytes for each in held for tensor in each.values())
+        first.load(held[0])
+        own = first.class_memory("features", size - sum(tensor.nbytes for tensor in held[0].values()))
+        both = self.densities.class_memory("features", size)
+        return own if own is None or both is None else replace(both, floats=both.floats + own.floats)
 
     # Removing classes
 
@@ -277,6 +347,10 @@ class SpaceNetExperts(AdaptiveMethod):
     def reads_first_task(self) -> bool:
         return self.settings.statistics_weight > 0
 
+    @property
+    def tasks_described(self) -> Sequence[int]:
+        return range(len(self.classes)) if self.settings.own_statistics_weight else super().tasks_described
+
     def units_read(self) -> Units:
         links = {link.name: link.source for link in self.blueprint.classifiers}
         found = [(links[name], head[f"units/{name}"].long()) for head in self.heads if head for name in links]
@@ -290,7 +364,10 @@ class SpaceNetExperts(AdaptiveMethod):
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
-        self.heads = [_keep_outputs(head, own, kept) for head, own in zip(self.heads, self.classes, strict=True)]
+        self.heads = [keep_outputs(head, own, kept) for head, own in zip(self.heads, self.classes, strict=True)]
+        places = [kept[(kept >= own.start) & (kept < own.stop)] - own.start for own in self.classes]
+        held = zip(self.own, places, strict=False)  # there are none if there are no such statistics
+        self.own = [keep_own(self._own_densities(), each, here) for each, here in held]
 
     # Saving and loading
 
@@ -311,36 +388,18 @@ class SpaceNetExperts(AdaptiveMethod):
     def check_state(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
         statistics = self.settings.statistics_weight > 0
         rotated = [task for task, own in enumerate(self.classes) if own and self._rotates(task, input_shape)]
-        check_sections(extra, *(f"{HEADS}/{task}" for task in rotated), *[DENSITY] * statistics)
+        described = [task for task, own in enumerate(self.classes) if own and self.settings.own_statistics_weight]
+        names = [f"{HEADS}/{task}" for task in rotated] + [f"{OWN}/{task}" for task in described]
+        check_sections(extra, *names, *[DENSITY] * statistics)
         heads = [section(extra, f"{HEADS}/{task}") for task in range(len(self.classes))]
         for task in rotated:
-            self._check_head(heads[task], len(self.classes[task]), f"the rotated outputs of task {task + 1}")
+            check_head(heads[task], self.ledger, len(self.classes[task]), f"the rotated outputs of task {task + 1}")
+        self.heads = heads
         if statistics:
             if not self.classes[0]:
                 raise ValueError("the first task, whose features are used, has no classes")
-            self.heads = heads
             empty = self._represent(self._pack_expert(0).params, torch.zeros(0, *input_shape))
             self.densities.check(section(extra, DENSITY), sum(map(len, self.classes)), empty.shape[1])
-
-    def _check_head(self, head: Mapping[str, Tensor], classes: int, what: str) -> None:
-        """Raise `ValueError` unless these can be the outputs of a task with this many classes for rotated images."""
-        outputs = (ORIENTATIONS - 1) * classes
-        shapes: dict[str, tuple[int, ...]] = {BIAS: (outputs,)}
-        for link in self.blueprint.classifiers:
-            units = head.get(f"units/{link.name}", torch.zeros(0))
-            exist = units.dim() == 1 and bool(((units >= 0) & (units < self.ledger.size(link.source))).all())
-            if not exist or bool((units != units.trunc()).any() | (units.diff() <= 0).any()):
-                raise ValueError(f"{what}: units of {link.source} that do not exist, or are not in order")
-            shapes[f"weight/{link.name}"] = outputs, len(units), link.each[1]
-        numbers = {name: tensor for name, tensor in head.items() if not name.startswith("units/")}
-        check_shapes(numbers, shapes, what)
-        check_finite(numbers, dict.fromkeys(shapes, -math.inf), what)
-
-
-def _keep_outputs(head: dict[str, Tensor], own: range, kept: Tensor) -> dict[str, Tensor]:
-    """A task's outputs for rotated images without those of classes that are not kept; nothing if none is left."""
-    places = kept[(kept >= own.start) & (kept < own.stop)] - own.start
-    if not head or not len(places):
-        return {}
-    rows = torch.cat([places + turn * len(own) for turn in range(ORIENTATIONS - 1)])
-    return {name: each if name.startswith("units/") else each[rows] for name, each in head.items()}
+        for task in described:
+            empty = self._represent_own(self._pack_expert(task).params, torch.zeros(0, *input_shape))
+            self._own_densities().check(section(extra, f"{OWN}/{task}"), len(self.classes[task]), empty.shape[1])

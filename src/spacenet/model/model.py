@@ -376,7 +376,7 @@ FIXED_SETTINGS = (
     *("representation", "components", "directions", "pooled_covariance"),
     *("balance", "replay", "replay_components", "replay_directions"),
     *("first_epochs", "first_selected", "first_reserved", "first_connections"),
-    *("rotations", "statistics_weight", "mirror", "random_features", "exact_updates"),
+    *("rotations", "statistics_weight", "own_statistics_weight", "mirror", "random_features", "exact_updates"),
     *("width", "column", "modules", "active", "buffer_size", "compensation", "generator_hidden", "latent", "power"),
 )
 """Settings that decide what has been kept of the classes learned so far, or that only concern the first task."""

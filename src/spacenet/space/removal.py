@@ -4,6 +4,7 @@ All other numbers stay as they are, so what the remaining outputs compute does n
 """
 
 import copy
+from collections.abc import Sequence
 
 import torch
 from torch import Generator, Tensor
@@ -12,21 +13,20 @@ from spacenet.space.ledger import FREE, Connections, Ledger
 from spacenet.space.pack import Units, marks, reach
 
 
-def remove_outputs(ledger: Ledger, outputs: Tensor, keep_sources_of: range = range(0)) -> None:
+def remove_outputs(ledger: Ledger, outputs: Tensor, keep_sources_of: Sequence[range] = ()) -> None:
     """Remove these outputs with the connections into them; the others move up.
 
-    Where the only connections from a unit to the outputs `keep_sources_of` are removed, it gets one of weight 0 to the
-    first of them that stays, so that it still belongs to the network that leads to these outputs.
+    Where the only connections from a unit to outputs of one of the ranges `keep_sources_of` are removed, it gets one of
+    weight 0 to the first of them that stays, so that it still belongs to the network that leads to these outputs.
     """
     name, size = ledger.blueprint.output.name, len(ledger.state[ledger.blueprint.output.name])
     stays = torch.ones(size, dtype=torch.bool)
     stays[outputs] = False
-    own = torch.zeros(size, dtype=torch.bool)
-    own[keep_sources_of.start : keep_sources_of.stop] = True
     number = stays.cumsum(0) - 1
     for link in ledger.blueprint.classifiers:
         held = ledger.connections[link.name]
-        held = Connections.concat(held, _stand_ins(held, own, stays))
+        for own in (each for each in keep_sources_of if bool(stays[each.start : each.stop].any())):
+            held = Connections.concat(held, _stand_ins(held, own, stays))
         held = held[stays[held.target.long()]]
         held.target = number[held.target.long()].to(held.target.dtype)
         ledger.connections[link.name] = held
@@ -54,9 +54,11 @@ def place_outputs(ledger: Ledger, places: Tensor) -> Ledger:
     return view
 
 
-def _stand_ins(held: Connections, own: Tensor, stays: Tensor) -> Connections:
-    """Connections of weight 0 for units that would lose all connections to outputs that are `own`."""
+def _stand_ins(held: Connections, outputs: range, stays: Tensor) -> Connections:
+    """Connections of weight 0 for units that would lose all connections to these outputs, some of which stay."""
     target, source = held.target.long(), held.source.long()
+    own = torch.zeros_like(stays)
+    own[outputs.start : outputs.stop] = True
     remaining = torch.zeros(int(source.max()) + 1 if len(source) else 0, dtype=torch.bool)
     remaining[source[own[target] & stays[target]]] = True
     found = held[own[target] & ~stays[target] & ~remaining[source]]

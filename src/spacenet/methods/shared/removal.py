@@ -29,7 +29,7 @@ def remove_classes(method: "SparseMethod", outputs: Tensor) -> None:
     _check(method, emptied)
     removed = method.places.remove(gone, method.classes, {} if method.places else method.units_packed())
     method.keep_classes((~gone).nonzero().flatten())
-    remove_outputs(method.ledger, outputs, method.classes[0] if method.reads_first_task else range(0))
+    remove_outputs(method.ledger, outputs, [method.classes[task] for task in method.tasks_described])
     method.classes = [range(start, stop) for start, stop in pairwise(accumulate(left, initial=0))]
     output = method.blueprint.output.name
     for task in emptied:

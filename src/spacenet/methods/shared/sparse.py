@@ -4,7 +4,7 @@ The paper's Algorithm 1 is this file read from top to bottom: allocate → open 
 commit → reserve → pack.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -334,6 +334,11 @@ class SparseMethod(PackedMethod):
     def reads_first_task(self) -> bool:
         """Whether what is kept of all classes was computed on the network of the first task."""
         return False
+
+    @property
+    def tasks_described(self) -> Sequence[int]:
+        """Tasks on whose networks statistics of classes were computed."""
+        return [0] if self.reads_first_task else []
 
     def units_read(self) -> Units:
         """Units that are read by something else than connections."""

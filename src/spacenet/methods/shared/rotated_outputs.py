@@ -1,0 +1,38 @@
+"""A task's outputs for rotated images, as an expert keeps them: their weights by classifier link, (outputs, units,
+features), with the numbers of these units; and their biases."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from spacenet.methods.shared.rotations import ORIENTATIONS
+from spacenet.space.ledger import Ledger
+from spacenet.utils.tensors import check_finite, check_shapes
+
+BIAS = "bias"
+
+
+def check_head(head: Mapping[str, Tensor], ledger: Ledger, classes: int, what: str) -> None:
+    """Raise `ValueError` unless these can be the outputs of a task with this many classes for rotated images."""
+    outputs = (ORIENTATIONS - 1) * classes
+    shapes: dict[str, tuple[int, ...]] = {BIAS: (outputs,)}
+    for link in ledger.blueprint.classifiers:
+        units = head.get(f"units/{link.name}", torch.zeros(0))
+        exist = units.dim() == 1 and bool(((units >= 0) & (units < ledger.size(link.source))).all())
+        if not exist or bool((units != units.trunc()).any() | (units.diff() <= 0).any()):
+            raise ValueError(f"{what}: units of {link.source} that do not exist, or are not in order")
+        shapes[f"weight/{link.name}"] = outputs, len(units), link.each[1]
+    numbers = {name: tensor for name, tensor in head.items() if not name.startswith("units/")}
+    check_shapes(numbers, shapes, what)
+    check_finite(numbers, dict.fromkeys(shapes, -math.inf), what)
+
+
+def keep_outputs(head: dict[str, Tensor], own: range, kept: Tensor) -> dict[str, Tensor]:
+    """The same without outputs of classes that are not kept; nothing if none of the task's classes `own` is left."""
+    places = kept[(kept >= own.start) & (kept < own.stop)] - own.start
+    if not head or not len(places):
+        return {}
+    rows = torch.cat([places + turn * len(own) for turn in range(ORIENTATIONS - 1)])
+    return {name: each if name.startswith("units/") else each[rows] for name, each in head.items()}
