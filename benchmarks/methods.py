@@ -1,7 +1,8 @@
 """docs/methods.md: every method, its settings and where they come from, what it reaches, and the paper's figure.
 
-python -m benchmarks.methods run STREAM [FOLDER]  run all methods (ten seeds, slow ones three), keep their figures
-python -m benchmarks.methods page                 make docs/methods.md from the figures that are kept
+python -m benchmarks.methods run STREAM [FOLDER]    run all methods (ten seeds, slow ones three), keep their figures
+python -m benchmarks.methods keep STREAM FOLDER     keep the figures of a comparison's methods, beside those of others
+python -m benchmarks.methods page                   make docs/methods.md from the figures that are kept
 """
 
 import dataclasses
@@ -28,7 +29,7 @@ from spacenet.config.run import RunConfig
 from spacenet.config.settings import to_plain
 from spacenet.errors import RunError
 from spacenet.experiments.analysis import Analysis
-from spacenet.experiments.comparison import ComparisonData, Row, compare_runs, seed_folders
+from spacenet.experiments.comparison import REFERENCE, ComparisonData, Row, compare_runs, seed_folders
 from spacenet.experiments.run import RunData, load_config, load_metrics
 from spacenet.methods import Method
 from spacenet.registry import METHODS
@@ -41,8 +42,10 @@ PAGE = Path(__file__).parent.parent / "docs" / "methods.md"
 TITLES = {"split-mnist": "Split MNIST", "split-fashion-mnist": "Split Fashion-MNIST"}
 SIZES_OF = "split-mnist"
 """The stream of the paper's figure of model sizes."""
-SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal")
+SLOW = ("dgr", "den", "pathnet", "joint", "spacenet-rehearsal", "spacenet-experts")
 SEEDS, SEEDS_OF_SLOW = 10, 3
+OPTIONAL = ("last_acc", "aia", "forgetting", "bytes_kept")
+"""What figures of earlier versions lack. It is shown where all methods have it."""
 INTRODUCTION = f"""\
 # Methods
 
@@ -72,18 +75,22 @@ def run(stream: str, folder: Path) -> None:
 
 
 def keep(stream: str, folder: Path) -> None:
-    """Keep the figures of the finished runs in a comparison's folder."""
+    """Keep the figures of the finished runs in a comparison's folder, beside those of other methods. The reference of
+    times stays the one that was there before."""
     runs = {name: [run for place in seed_folders(folder / name) if (run := _finished(place))] for name in METHODS}
     found = {name: each for name, each in runs.items() if each}
     if not found:
         raise RunError(f"{folder} holds no finished run")
-    facts: dict[str, Any] = {
-        "date": date.today().isoformat(),
-        "hardware": hardware(),
-        "rows": [dataclasses.asdict(row) for row in compare_runs(itertools.chain(*found.values())).rows],
-        "acc": {name: [run.metrics["acc"] for run in each] for name, each in runs.items()},
-    }
-    save_text(HERE / f"methods-{stream}.json", json.dumps(facts, indent=1) + "\n")
+    path = HERE / f"methods-{stream}.json"
+    facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {"rows": [], "acc": {}}
+    rows = {row["method"]: row for row in facts["rows"]}
+    new = {row.method: dataclasses.asdict(row) for row in compare_runs(itertools.chain(*found.values())).rows}
+    new = {name: row for name, row in new.items() if name != REFERENCE or name not in rows}
+    facts["acc"] |= {name: [run.metrics["acc"] for run in found[name]] for name in new}
+    facts["rows"] = [row for name in METHODS if (row := (rows | new).get(name))]
+    own = {"date": date.today().isoformat(), "hardware": hardware(), "methods": [*new]}
+    facts["measured"] = [*facts.get("measured", []), own]
+    save_text(path, json.dumps(facts, indent=1) + "\n")
 
 
 def _finished(place: Path) -> RunData | None:
@@ -97,7 +104,8 @@ def page() -> None:
     kept = {stream: facts for stream in TITLES if (facts := _load(stream)) is not None}
     parts = [INTRODUCTION]
     for stream, facts in kept.items():
-        measured = f"{facts['date']}, {facts['hardware']}; seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
+        times = [f"{each['date']}, {each['hardware']}" for each in facts["measured"]]
+        measured = f"{'; '.join(dict.fromkeys(times))}. Seeds: {SEEDS}, of slow methods {SEEDS_OF_SLOW}"
         accs = {name: dict(enumerate(values)) for name, values in facts["acc"].items()}  # seeds from 0 on
         table = comparison_table(ComparisonData(stream, "test set", {}, facts["rows"]), accs)
         shown = dataclasses.replace(table, title="", notes=table.notes[1:])  # the introduction explains the columns
@@ -113,7 +121,9 @@ def _load(stream: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    facts["rows"] = [dacite.from_dict(Row, values) for values in facts["rows"]]
+    missing = {name for name in OPTIONAL if any(row.get(name) is None for row in facts["rows"])}
+    shown = [{name: value for name, value in row.items() if name not in missing} for row in facts["rows"]]
+    facts["rows"] = [dacite.from_dict(Row, values) for values in shown]
     return facts
 
 
@@ -176,6 +186,8 @@ def _main(arguments: list[str]) -> int:
     match arguments:
         case ["run", stream, *folder] if stream in TITLES and len(folder) < 2:
             run(stream, Path(folder[0] if folder else f"comparisons/{stream}"))
+        case ["keep", stream, folder] if stream in TITLES:
+            keep(stream, Path(folder))
         case ["page"]:
             pass
         case _:

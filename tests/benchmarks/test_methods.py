@@ -49,6 +49,26 @@ def test_the_page_says_what_was_reached_and_whether_that_is_the_papers(here: Pat
     assert json.loads((here / "methods-split-mnist.json").read_text())["acc"]["spacenet"] == [70.0, 72.0]
 
 
+def test_methods_that_are_measured_later_join_the_others(here: Path, tmp_path: Path) -> None:
+    for place, method, seconds in (
+        ("old", "naive", 2.0),
+        ("old", "ewc", 3.0),
+        ("new", "naive", 4.0),
+        ("new", "ncm", 2.0),
+    ):
+        folder = tmp_path / place / method / "seed-0"
+        folder.mkdir(parents=True)
+        (folder / "config.toml").write_text(f'seed = 0\n[method]\nname = "{method}"\n')
+        (folder / "metrics.json").write_text(json.dumps(metrics(method, 0, 50.0) | {"seconds": seconds}))
+    for place in ("old", "new"):
+        assert methods.main(["keep", "split-mnist", str(tmp_path / place)]) == 0
+    facts = json.loads((here / "methods-split-mnist.json").read_text())
+    assert {row["method"]: row["relative_time"] for row in facts["rows"]} == {"naive": 1.0, "ewc": 1.5, "ncm": 0.5}
+    assert [each["methods"] for each in facts["measured"]] == [["naive", "ewc"], ["ncm"]]
+    assert facts["rows"][0]["seconds"] == 2.0
+    assert set(facts["acc"]) == {"naive", "ewc", "ncm"}
+
+
 @pytest.mark.usefixtures("here")
 def test_bad_commands_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert methods.main(["run", "no-stream"]) == 2
