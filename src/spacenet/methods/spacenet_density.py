@@ -351,14 +351,15 @@ class SpaceNetDensity(AdaptiveMethod):
     @property
     def _rater(self) -> Pack:
         """(params, and what densities describe of samples) → how typical these are."""
-        return self._rate_with(rate_typicality, self.densities.typical_share)
+        return self._rate_with(rate_typicality, self.densities.typical_share, alike=self.densities.by_density)
 
-    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float) -> Pack:
+    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float = 0.0, *, alike: bool = False) -> Pack:
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
-        typical, kept = self.typical.compute_params(share), self.densities.likeness_params()
+        typical = self.typical.compute_params(share, alike=alike)
+        kept = self.densities.likeness_params()
         found = rate_with(rate, self.densities.likeness, typical, kept, edges=self.readout.grid is not None)
         columns = self.places.kept.to(self.device) if self.places else None
 
@@ -369,7 +370,7 @@ class SpaceNetDensity(AdaptiveMethod):
         return Pack(forward, self._on_device(found.params))
 
     def class_typicality(self, x: Tensor) -> Tensor:
-        describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes, 0.0)
+        describe, rate = self._describe_with(self.densities), self._rate_with(rate_classes)
         return map_batches(lambda x: rate.forward(rate.params, *describe.forward(describe.params, x)), x, self.device)
 
     def _on_device(self, params: Params) -> dict[str, Tensor]:

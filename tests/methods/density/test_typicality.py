@@ -4,14 +4,8 @@ import pytest
 import torch
 
 from spacenet.methods.density.densities import Densities
-from spacenet.methods.density.typicality import (
-    LEVELS,
-    NUMBERS,
-    Typicality,
-    quantiles,
-    rate_typicality,
-    read_fraction,
-)
+from spacenet.methods.density.quantiles import LEVELS, quantiles, read_fraction
+from spacenet.methods.density.typicality import NUMBERS, Typicality, rate_typicality
 from spacenet.methods.density.typicality_update import update_typicality
 from tests.methods.density.support import rng, some
 
@@ -53,6 +47,27 @@ def test_the_wanted_fraction_of_new_samples_is_below_a_rate_also_of_old_classes(
         h, _ = samples(classes, 2000, seed=10 + number)
         below = rate(densities, typical, h) < wanted
         assert float(below.double().mean()) == pytest.approx(wanted, abs=0.02 + 0.2 * wanted)
+
+
+def test_compared_with_all_classes_a_broad_one_takes_in_no_more_than_its_share() -> None:
+    """One class is ten times as broad as the other. Between them, far from the center of either, densities are low."""
+    densities = Densities(1, 3, 0.01, whiten=False, by_density=True)
+    typical, parts = Typicality(), []
+    for number, width in enumerate((1.0, 10.0)):
+        h, new = (width * some(2000, seed=seed) + 60.0 * number for seed in (number, 10 + number))
+        y, classes, before = torch.full((len(h),), number), range(number, number + 1), densities.snapshot()
+        densities.add(h, y, classes, rng(0))
+        left_out = densities.leave_out(before, h, y, classes, rng(0))
+        typical.add(left_out, classes, densities.typical_width())
+        parts.append(new)
+    own, joint = typical.compute_params(), typical.compute_params(alike=True)
+    low = {}
+    for name, params in (("own", own), ("joint", joint)):
+        rates = [rate_typicality(params, densities.evaluate(h)) < 0.05 for h in parts]
+        low[name] = [float(each.double().mean()) for each in rates]
+    assert low["own"] == pytest.approx([0.05, 0.05], abs=0.03)
+    assert sum(low["joint"]) / 2 == pytest.approx(0.05, abs=0.02)
+    assert low["joint"][0] < 0.01 < 0.05 < low["joint"][1]
 
 
 def test_a_row_never_changes_by_later_tasks() -> None:

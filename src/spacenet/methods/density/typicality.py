@@ -8,6 +8,9 @@ the class was learned, in units of their spread, and added.
 What is usual of a likeness stays valid after later tasks. Margins do not: every class that is added may make those of
 earlier ones smaller. So the margin of a sample is that to all classes known, and the usual one is the smallest that was
 found of the class itself or of others that were compared with more classes.
+
+In the columns of a table, a density is as typical in one class as in another, and margins do not count: a sample is
+compared with samples of all classes. Otherwise a broad class would hold most of what lies in the range of the table.
 """
 
 import math
@@ -17,21 +20,14 @@ import torch
 from torch import Tensor
 
 from spacenet.methods.density.left_out import FEW, LeftOut
+from spacenet.methods.density.quantiles import ATOMS, LEVELS, mix, quantiles, read_fraction, spread_atoms
 from spacenet.space.blueprint import Params
 from spacenet.space.pack import Pack
 from spacenet.utils.tensors import check_finite, check_shapes, in_section, section
 
-LEVELS = (
-    *(0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4),
-    *(0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
-)
-"""Fractions of a class's samples whose largest score is kept."""
-LOW, MEDIAN = LEVELS.index(0.05), LEVELS.index(0.5)
 MOST_LIKE, MOST_MARGIN = 0.5, 0.0
 """How much a likeness and a margin count at most, in units of their spread, from the median. A larger margin says
 nothing: samples of unknown classes far from all known ones have large margins too."""
-TAIL = 3.0
-"""Beyond the lowest sample: the change of the fraction's logarithm over a spread, as between 0.5 and 0.05."""
 NUMBERS = ("likeness", "likeness_spread", "margin", "margin_spread", "known")
 """For each class. A spread of margins of 0 says that there was no other class when it was learned: margins say nothing
 of its samples. The last one is how many classes its samples were compared with."""
@@ -63,12 +59,12 @@ class Typicality:
         if len(self):
             self.table = self.table[classes]
 
-    def compute_params(self, share: float = 0.0) -> dict[str, Tensor]:
+    def compute_params(self, share: float = 0.0, *, alike: bool = False) -> dict[str, Tensor]:
         """What `rate_typicality` computes with. `share` is how much of a score at each level is the mean of all
-        classes."""
+        classes. With `alike`, scores are compared with those of samples of all classes together."""
         table, known = self.table.double(), self.table[:, KNOWN]
         levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN].clone()
-        table[:, len(NUMBERS) :] = torch.lerp(levels, levels.mean(0), share)
+        table[:, len(NUMBERS) :] = _join(levels) if alike else torch.lerp(levels, levels.mean(0), share)
         for count in known.unique().tolist():
             rows, later = known == count, usual[known > count]
             if count > 1 and len(later):
@@ -159,6 +155,12 @@ def compute_margin(likeness: Tensor, number: Tensor) -> Tensor:
     return likeness.gather(1, number)[:, 0] - likeness.masked_fill(column == number, -math.inf).amax(1)
 
 
+def _join(levels: Tensor) -> Tensor:
+    """The score at each level of samples of all classes, each of which counts the same, given those of each class."""
+    atoms = torch.stack([spread_atoms(each, ATOMS) for each in levels])
+    return mix(atoms.flatten(), torch.ones(atoms.numel(), dtype=torch.double))
+
+
 def summarize(values: Tensor, wide: float) -> tuple[float, float]:
     """The median and the distance of the 5 % quantile from it, which is at least 1; `wide` where values are few."""
     least = 1.0 if len(values) >= FEW else max(1.0, wide)
@@ -171,33 +173,6 @@ def add_up(likeness: Tensor, margin: Tensor, numbers: Tensor) -> Tensor:
     """The score of samples, (n,): deviations of likeness and margin from what is usual, given a row of the table, or
     one for each sample."""
     usual, spread, usual_margin, margin_spread, _ = numbers[..., : len(NUMBERS)].unbind(-1)
-    score = ((likeness - usual) / spread).clamp_max(MOST_LIKE)
+    score = (likeness - usual) / spread
     by_margin = ((margin - usual_margin) / margin_spread.clamp_min(1.0)).clamp_max(MOST_MARGIN)
-    return score + by_margin.where(margin_spread > 0, MOST_MARGIN)
-
-
-def quantiles(scores: Tensor) -> Tensor:
-    """The score at each level: a new sample is below it with this probability. Levels below that of the lowest sample
-    are extrapolated."""
-    ordered, count = scores.double().sort().values, len(scores)
-    level = torch.tensor(LEVELS, dtype=torch.float64)
-    place = level * (count + 1) - 1  # among the ordered scores, counted from 0
-    low = place.floor().long().clamp(0, count - 1)
-    between = torch.lerp(ordered[low], ordered[(low + 1).clamp_max(count - 1)], (place - low).clamp(0.0, 1.0))
-    slope = (ordered[count // 2] - ordered[count // 20]).clamp_min(1.0) / TAIL
-    beyond = ordered[0] + slope * (level * (count + 1)).clamp_max(1.0).log()
-    return torch.where(place >= 0, between, beyond)
-
-
-def read_fraction(score: Tensor, table: Tensor) -> Tensor:
-    """The fraction of samples below each score, given the scores at all levels for each, (n, levels): interpolated, and
-    extrapolated below."""
-    level = torch.tensor(LEVELS, dtype=torch.float64, device=score.device)
-    above = (table <= score[:, None]).sum(1, keepdim=True)
-    low, high = (above - 1).clamp_min(0), above.clamp_max(len(LEVELS) - 1)
-    least, width = table.gather(1, low), table.gather(1, high) - table.gather(1, low)
-    part = torch.where(width > 0, (score[:, None] - least) / width.clamp_min(1e-300), 0.0).clamp(0.0, 1.0)
-    inside = level[low] + (level[high] - level[low]) * part
-    slope = (table[:, MEDIAN] - table[:, LOW]).clamp_min(1.0) / TAIL
-    below = level[0] * ((score - table[:, 0]) / slope).clamp_max(0.0).exp()
-    return torch.where(above[:, 0] > 0, inside[:, 0], below)
+    return torch.where(margin_spread > 0, score.clamp_max(MOST_LIKE) + by_margin, score)

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from spacenet.methods.density.left_out import FEW
-from spacenet.methods.density.typicality import KNOWN, LEVELS, MARGIN, NUMBERS, add_up, compute_margin, summarize
+from spacenet.methods.density.quantiles import ATOMS, mix, spread_atoms
+from spacenet.methods.density.typicality import KNOWN, MARGIN, NUMBERS, add_up, compute_margin, summarize
 
-MOST_BEFORE, ATOMS = 1000, 1000
-"""What earlier samples weigh at most, and how many scores stand for their distribution."""
+MOST_BEFORE = 1000
+"""What earlier samples weigh at most."""
 GAUSSIAN = 4.12
 """The distance of the 5 % quantile of a Gaussian from its median, over the mean of max(0, median - value)."""
 FADING = 2
@@ -61,23 +62,3 @@ def follow(usual: Tensor, values: Tensor, rate: float, wide: float) -> Tensor:
     median = torch.lerp(usual[0], values.quantile(0.5), rate)
     spread = torch.lerp(usual[1], (median - values).clamp_min(0.0).mean() * GAUSSIAN, rate)
     return torch.stack([median, spread.clamp_min(1.0)])
-
-
-def spread_atoms(table: Tensor, count: int) -> Tensor:
-    """Scores at evenly spaced levels, given those at `LEVELS`: interpolated, and the lowest one below. What is
-    extrapolated there would move further away with every call."""
-    level, wanted = torch.tensor(LEVELS, dtype=torch.double), (torch.arange(count, dtype=torch.double) + 0.5) / count
-    above = torch.searchsorted(level, wanted)
-    low, high = (above - 1).clamp_min(0), above.clamp_max(len(LEVELS) - 1)
-    part = (wanted - level[low]) / (level[high] - level[low]).clamp_min(1e-300)
-    return torch.lerp(table[low], table[high], part.clamp(0.0, 1.0))
-
-
-def mix(scores: Tensor, weights: Tensor) -> Tensor:
-    """The score at each level of `LEVELS`, of weighted scores."""
-    order = scores.argsort()
-    ordered, share = scores[order], weights[order] / weights.sum()
-    level, place = torch.tensor(LEVELS, dtype=torch.double), share.cumsum(0) - share / 2
-    above = torch.searchsorted(place, level).clamp(1, len(scores) - 1)
-    part = (level - place[above - 1]) / (place[above] - place[above - 1])
-    return torch.lerp(ordered[above - 1], ordered[above], part.clamp(0.0, 1.0))
