@@ -66,7 +66,10 @@ What it says: the loss matters more than the method. Over all classes, `naive`, 
 20 to 27 % on both streams. Over their own classes the same methods reach 62 to 67 % on Split MNIST, and with phantom
 classes even `naive`, which does nothing against forgetting, reaches 75 %. `spacenet` with phantom classes is above
 all of these, but not above small dense networks that share nothing (`independent`), which keep 1.6 times as much.
-What is ahead of everything is class statistics, with a network (`spacenet-density`) or without any (`gaussian`).
+What is ahead of everything is statistics: a linear classifier on random features (`ranpac`), then densities of the
+classes, with a network (`spacenet-density`) or without any (`gaussian`). With random features too (its preset
+`readout`, which is not searched here), `spacenet-density` reaches 99.1 and 90.7 % ([class statistics](density.md)):
+as much as `ranpac` on Split MNIST, more on Split Fashion-MNIST, with a third of the memory.
 """
 
 
