@@ -124,7 +124,7 @@ def test_all_that_do_not_differ_from_the_best_are_bold() -> None:
     few = {name: {0: seeds[0], 1: seeds[1]} for name, seeds in accs.items()}
     table = comparison_table(_comparison(*rows), few)
     assert not table.bold
-    assert table.notes[-1] == "No ACC is marked as the best: differences are tested with at least 3 common seeds."
+    assert table.notes[-1] == "No ACC is marked as the best: differences are tested with at least 3 seeds."
 
 
 def test_the_runs_of_a_comparison_decide_what_is_bold() -> None:

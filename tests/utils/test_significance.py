@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from spacenet.utils.significance import find_best, paired_p, welch_p
+from spacenet.utils.significance import find_best, paired_p, seeds_p, welch_p
 from spacenet.utils.text import MeanStd
 
 FIRST = [78.1, 79.4, 75.2, 80.3, 77.7]
@@ -39,6 +39,15 @@ def test_the_best_are_all_that_do_not_differ_significantly() -> None:
     figures = {"low": seeds(SECOND[:1] * 5), "near": seeds(near), "best": seeds([value + 0.05 for value in FIRST])}
     assert find_best(figures) == ["best", "near"]
     assert find_best({"best": figures["best"], "low": figures["low"]}) == ["best"]
+
+
+def test_seeds_that_one_of_two_lacks_count_too() -> None:
+    """Paired over three common seeds alone, a difference of many standard deviations may not be significant."""
+    first, second = seeds([88.0, 90.0, 87.9, 89.0, 88.9, 89.1, 89.0, 88.8]), seeds([85.0, 88.0, 83.9])
+    expected = stats.ttest_ind(list(first.values()), list(second.values()), equal_var=False).pvalue
+    assert seeds_p(first, second) == pytest.approx(expected)
+    assert seeds_p(first, first) == paired_p(first, first)
+    assert seeds_p(first, {0: 85.0, 1: 86.0}) is None
 
 
 def test_few_seeds_have_no_best() -> None:

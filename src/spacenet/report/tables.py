@@ -54,10 +54,10 @@ REGULARIZATION_NOTE = (
     "`loss_over` own leaves them alone. Task-incremental accuracy shows what these methods do remember."
 )
 BEST_NOTE = (
-    "Bold: the best ACC, and every other that does not differ from it significantly, by a two-sided paired t-test "
-    f"over common seeds at {LEVEL * 100:.0f} %, each method tested by itself; bounds take no part."
+    "Bold: the best ACC, and every other that does not differ from it significantly, by a two-sided t-test "
+    f"at {LEVEL * 100:.0f} %, paired where both have the same seeds; each method tested by itself; bounds take no part."
 )
-UNTESTED_NOTE = f"No ACC is marked as the best: differences are tested with at least {MIN_SEEDS} common seeds."
+UNTESTED_NOTE = f"No ACC is marked as the best: differences are tested with at least {MIN_SEEDS} seeds."
 
 
 def run_tables(data: "RunData") -> list[Table]:

@@ -8,7 +8,7 @@ from spacenet.utils.text import MeanStd
 LEVEL = 0.05
 """A difference is significant if chance alone gives one as large with a probability below this."""
 MIN_SEEDS = 3
-"""With fewer common seeds, differences are not tested."""
+"""With fewer seeds, differences are not tested."""
 Seeds = Mapping[int, float]
 """A figure for each seed."""
 
@@ -35,16 +35,27 @@ def welch_p(first: MeanStd, seeds: int, second: MeanStd, other_seeds: int) -> fl
     return _two_sided_p(first.mean - second.mean, math.sqrt(sum(parts)), freedom)
 
 
+def seeds_p(first: Seeds, second: Seeds) -> float | None:
+    """The p-value of a paired t-test where both have the same seeds; otherwise Welch's, which uses those that one of
+    them lacks too. None if there are too few."""
+    if first.keys() == second.keys():
+        return paired_p(first, second)
+    if min(len(first), len(second)) < MIN_SEEDS:
+        return None
+    one, other = (MeanStd.of(list(each.values())) for each in (first, second))
+    return welch_p(one, len(first), other, len(second))
+
+
 def find_best(figures: Mapping[str, Seeds]) -> list[str]:
     """The name with the largest mean, then all that do not differ from it significantly, in the order given.
 
-    Empty if there is nothing to compare, or if one that has too few common seeds might be among them.
+    Empty if there is nothing to compare, or if one that has too few seeds might be among them.
     """
     means = {name: MeanStd.of(list(seeds.values())).mean for name, seeds in figures.items() if seeds}
     if len(means) < 2:
         return []
     best = max(means, key=means.__getitem__)
-    p_values = {name: paired_p(figures[best], figures[name]) for name in means if name != best}
+    p_values = {name: seeds_p(figures[best], figures[name]) for name in means if name != best}
     if None in p_values.values():
         return []
     return [best, *(name for name, p in p_values.items() if p is not None and p >= LEVEL)]
