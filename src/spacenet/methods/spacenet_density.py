@@ -351,14 +351,14 @@ class SpaceNetDensity(AdaptiveMethod):
     @property
     def _rater(self) -> Pack:
         """(params, and what densities describe of samples) → how typical these are."""
-        return self._rate_with(rate_typicality, self.densities.typical_share, alike=self.densities.by_density)
+        return self._rate_with(rate_typicality, self.densities.typical_share, of_all=self.densities.typical_of_all)
 
-    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float = 0.0, *, alike: bool = False) -> Pack:
+    def _rate_with(self, rate: Callable[[Params, Tensor], Tensor], share: float = 0.0, *, of_all: bool = False) -> Pack:
         if not len(self.typical):
             reason = "the model was made by a version of spacenet that did not keep what is typical of each class"
             reason += ", or a task had one sample of each class" if self.settings.pooled_covariance else ""
             raise SettingsError(f"{reason}; learn its tasks again with this version", setting="unknown")
-        typical = self.typical.compute_params(share, alike=alike)
+        typical = self.typical.compute_params(share, of_all=of_all)
         kept = self.densities.likeness_params()
         found = rate_with(rate, self.densities.likeness, typical, kept, edges=self.readout.grid is not None)
         columns = self.places.kept.to(self.device) if self.places else None

@@ -26,7 +26,7 @@ from spacenet.methods.density.densities import ClassMemory, Densities, scores
 from spacenet.methods.shared import class_statistics
 from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
-from spacenet.methods.shared.own_statistics import describe_task, keep_own, own_params, own_scores
+from spacenet.methods.shared.own_statistics import own_params, own_scores
 from spacenet.methods.shared.places import drop_places
 from spacenet.methods.shared.rotated_outputs import BIAS, check_head, keep_outputs
 from spacenet.methods.shared.rotations import ORIENTATIONS
@@ -145,13 +145,16 @@ class SpaceNetExperts(AdaptiveMethod):
             self.densities.add(h, task.train.y.cpu(), task.classes, rng, task.train.weight)
         if self.settings.own_statistics_weight:
             represent = partial(self._represent_own, self._pack_expert(task.index).params)
-            h = map_batches(represent, task.train.x, self.device)
-            self.own.append(describe_task(self._own_densities(), h, task, self.rng(OWN, task.index)))
+            h, own = map_batches(represent, task.train.x, self.device), self._own_densities()
+            own.add(h, task.train.y.cpu(), task.classes, self.rng(OWN, task.index), task.train.weight)
+            self.own.append(own.tensors())
 
-    def _own_densities(self) -> Densities:
-        """Statistics of a task's classes on its own expert's features, still empty."""
+    def _own_densities(self, tensors: Mapping[str, Tensor] | None = None) -> Densities:
+        """Statistics of a task's classes on its own expert's features, as `own` holds them; empty without that."""
         chosen = replace(self.settings, components=self.settings.components or 1, pooled_covariance=None)
-        return chosen.build_densities(whiten=True)
+        found = chosen.build_densities(whiten=True)
+        found.load(tensors or {})
+        return found
 
     def _keep_head(self) -> dict[str, Tensor]:
         """The outputs for rotated images as `heads` holds them; none if the task had none."""
@@ -191,7 +194,7 @@ class SpaceNetExperts(AdaptiveMethod):
     def _place_head(self, head: dict[str, Tensor], task: int) -> dict[str, Tensor]:
         """A task's outputs for rotated images, one for each of its places."""
         own = self.classes[task]
-        return keep_outputs(head, own, self.places.fill_of(task)) if self.places else head
+        return keep_outputs(head, len(own), self.places.fill_of(task) - own.start) if self.places else head
 
     def _add_head(self, network: Pack, head: dict[str, Tensor], ends: Units) -> Pack:
         columns = []
@@ -250,12 +253,11 @@ class SpaceNetExperts(AdaptiveMethod):
         return [self._own_params_of(task, directions) for task, own in learned if own]
 
     def _own_params_of(self, task: int, directions: int | None) -> Params:
-        tensors, chosen, empty = self.own[task], None, self._own_densities()
+        own, chosen = self._own_densities(self.own[task]), None
         if self.places:
-            places = self.places.fill_of(task) - self.classes[task].start
-            tensors, chosen = keep_own(self._own_densities(), tensors, places), self.places.kept_of(task)
-        most = min(directions or empty.directions, empty.directions)
-        return own_params(replace(empty, directions=most), tensors, chosen)
+            own = own.select(self.places.fill_of(task) - self.classes[task].start)
+            chosen = self.places.kept_of(task)
+        return own_params(own.truncate(directions or own.directions), chosen)
 
     def score_own(self, params: Sequence[Params], features: Sequence[Tensor]) -> Tensor:
         """The log-density of each class given the features of its expert, from what `own_params` returned."""
@@ -280,17 +282,23 @@ class SpaceNetExperts(AdaptiveMethod):
         def forward(params: Params, x: Tensor) -> Tensor:
             parts = [section(params, f"{n}") for n in range(len(experts))]
             score = torch.cat([each.forward(part, x) for each, part in zip(experts, parts, strict=True)], 1)
+            typical = fit = None
             if own:
                 features = [self._represent_own(part, x) for part in parts]
-                fit = self.score_own([section(params, f"{OWN}/{n}") for n in range(len(parts))], features)
-                score = score + (self.settings.own_statistics_weight * fit).to(score.dtype)
-            if not weight:
-                return score
-            fit = scores(section(params, DENSITY), self._represent(parts[0], x))
-            fit = fit if columns is None else fit.index_select(1, columns)
-            return score + weight * fit.to(score.dtype)
+                typical = self.score_own([section(params, f"{OWN}/{n}") for n in range(len(parts))], features)
+            if weight:
+                fit = scores(section(params, DENSITY), self._represent(parts[0], x))
+                fit = fit if columns is None else fit.index_select(1, columns)
+            return self._add_up(score, typical, fit)
 
         return Pack(forward, params)
+
+    def _add_up(self, score: Tensor, typical: Tensor | None, fit: Tensor | None) -> Tensor:
+        """The experts' scores with log-densities given their own and the first expert's features, where there are."""
+        chosen = self.settings
+        for weight, part in ((chosen.own_statistics_weight, typical), (chosen.statistics_weight, fit)):
+            score = score if part is None else score + weight * part.to(score.dtype)
+        return score
 
     def score_parts(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """The experts' scores of any number of samples, the features of each expert that its own statistics are
@@ -306,26 +314,23 @@ class SpaceNetExperts(AdaptiveMethod):
         return self._predict_with(self.densities.truncate(directions), directions)
 
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
-        parts = self.score_parts(x)  # once for all steps: the experts take most of the time
-        return [self._add_statistics(*parts, directions) for directions in steps]
-
-    def _add_statistics(self, score: Tensor, own: Sequence[Tensor], h: Tensor, directions: int) -> Tensor:
-        """Scores of classes, from what `score_parts` returned."""
-        if own:
-            fit = self.score_own(self.own_params(directions), own)
-            score = score + (self.settings.own_statistics_weight * fit).to(score.dtype)
-        if not self.settings.statistics_weight:
-            return score
-        fit = scores(self.densities.truncate(directions).compute_params(), h)
-        return score + self.settings.statistics_weight * fit.to(score.dtype)
+        score, own, h = self.score_parts(x)  # once for all steps: the experts take most of the time
+        found = []
+        for directions in steps:
+            typical = self.score_own(self.own_params(directions), own) if own else None
+            weighs = self.settings.statistics_weight > 0
+            fit = scores(self.densities.truncate(directions).compute_params(), h) if weighs else None
+            found.append(self._add_up(score, typical, fit))
+        return found
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         held = [each for each in self.own if each]
         if not held:
             return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
-        first, size = self._own_densities(), sum(tensor.nbytes for each in held for tensor in each.values())
-        first.load(held[0])
-        own = first.class_memory("features", size - sum(tensor.nbytes for tensor in held[0].values()))
+        size = sum(tensor.nbytes for each in held for tensor in each.values())
+        own = self._own_densities(held[0]).class_memory(
+            "features", size - sum(tensor.nbytes for tensor in held[0].values())
+        )
         both = self.densities.class_memory("features", size)
         return own if own is None or both is None else replace(both, floats=both.floats + own.floats)
 
@@ -364,10 +369,11 @@ class SpaceNetExperts(AdaptiveMethod):
 
     def keep_classes(self, kept: Tensor) -> None:
         self.densities.keep(kept)
-        self.heads = [keep_outputs(head, own, kept) for head, own in zip(self.heads, self.classes, strict=True)]
         places = [kept[(kept >= own.start) & (kept < own.stop)] - own.start for own in self.classes]
-        held = zip(self.own, places, strict=False)  # there are none if there are no such statistics
-        self.own = [keep_own(self._own_densities(), each, here) for each, here in held]
+        heads = zip(self.heads, self.classes, places, strict=True)
+        self.heads = [keep_outputs(head, len(own), here) for head, own, here in heads]
+        described = zip(self.own, places, strict=False)  # there are none if there are no such statistics
+        self.own = [self._own_densities(each).select(here).tensors() if len(here) else {} for each, here in described]
 
     # Saving and loading
 

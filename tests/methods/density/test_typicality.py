@@ -51,7 +51,7 @@ def test_the_wanted_fraction_of_new_samples_is_below_a_rate_also_of_old_classes(
 
 def test_compared_with_all_classes_a_broad_one_takes_in_no_more_than_its_share() -> None:
     """One class is ten times as broad as the other. Between them, far from the center of either, densities are low."""
-    densities = Densities(1, 3, 0.01, whiten=False, by_density=True)
+    densities = Densities(1, 3, 0.01, whiten=False, typical_of_all=True)
     typical, parts = Typicality(), []
     for number, width in enumerate((1.0, 10.0)):
         h, new = (width * some(2000, seed=seed) + 60.0 * number for seed in (number, 10 + number))
@@ -60,7 +60,7 @@ def test_compared_with_all_classes_a_broad_one_takes_in_no_more_than_its_share()
         left_out = densities.leave_out(before, h, y, classes, rng(0))
         typical.add(left_out, classes, densities.typical_width())
         parts.append(new)
-    own, joint = typical.compute_params(), typical.compute_params(alike=True)
+    own, joint = typical.compute_params(), typical.compute_params(of_all=True)
     low = {}
     for name, params in (("own", own), ("joint", joint)):
         rates = [rate_typicality(params, densities.evaluate(h)) < 0.05 for h in parts]

@@ -65,8 +65,8 @@ class Densities:
     """Give each class as many Gaussians, up to `components`, as are best for samples that are left out."""
     updatable: bool = False
     """Keep how many samples there were of each class, so that more can be added."""
-    by_density: bool = False
-    """Whether a density is as typical in one class as in another: it is compared with those of samples of all classes,
+    typical_of_all: bool = False
+    """Compare a density with those of samples of all classes, so that it is as typical in one class as in another;
     otherwise with those of the class's own."""
     exact: bool = False
     """Keep the moments of each Gaussian, so that more samples of a class change its statistics as if all had come
@@ -224,7 +224,7 @@ class Densities:
     def typical_width(self) -> float | None:
         """The least spread of likeness where samples are few: as that of Gaussians. None where it means the same for
         all classes."""
-        return None if self.by_density else math.sqrt(self._fitted()[1].mean.shape[-1] / 2)
+        return None if self.typical_of_all else math.sqrt(self._fitted()[1].mean.shape[-1] / 2)
 
     def likeness_params(self) -> dict[str, Tensor]:
         """What `likeness` computes with."""

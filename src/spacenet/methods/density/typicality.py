@@ -59,12 +59,12 @@ class Typicality:
         if len(self):
             self.table = self.table[classes]
 
-    def compute_params(self, share: float = 0.0, *, alike: bool = False) -> dict[str, Tensor]:
+    def compute_params(self, share: float = 0.0, *, of_all: bool = False) -> dict[str, Tensor]:
         """What `rate_typicality` computes with. `share` is how much of a score at each level is the mean of all
-        classes. With `alike`, scores are compared with those of samples of all classes together."""
+        classes. With `of_all`, scores are compared with those of samples of all classes together."""
         table, known = self.table.double(), self.table[:, KNOWN]
         levels, usual = table[:, len(NUMBERS) :], table[:, MARGIN].clone()
-        table[:, len(NUMBERS) :] = _join(levels) if alike else torch.lerp(levels, levels.mean(0), share)
+        table[:, len(NUMBERS) :] = _join(levels) if of_all else torch.lerp(levels, levels.mean(0), share)
         for count in known.unique().tolist():
             rows, later = known == count, usual[known > count]
             if count > 1 and len(later):

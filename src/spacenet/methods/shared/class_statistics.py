@@ -76,7 +76,7 @@ class ClassStatisticsSettings(MethodSettings):
         narrow, choose = is_narrow(shape, kind), self.components is None and is_table(shape, kind)
         shrinkage = self.shrinkage or (TABLE_SHRINKAGE if narrow else SHRINKAGE)
         dtype = torch.float64 if narrow else torch.float32
-        return replace(densities, shrinkage=shrinkage, dtype=dtype, choose_components=choose, by_density=narrow)
+        return replace(densities, shrinkage=shrinkage, dtype=dtype, choose_components=choose, typical_of_all=narrow)
 
 
 def described_rows(samples: Samples, classes: range) -> Tensor | slice:

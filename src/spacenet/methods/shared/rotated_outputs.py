@@ -29,10 +29,9 @@ def check_head(head: Mapping[str, Tensor], ledger: Ledger, classes: int, what: s
     check_finite(numbers, dict.fromkeys(shapes, -math.inf), what)
 
 
-def keep_outputs(head: dict[str, Tensor], own: range, kept: Tensor) -> dict[str, Tensor]:
-    """The same without outputs of classes that are not kept; nothing if none of the task's classes `own` is left."""
-    places = kept[(kept >= own.start) & (kept < own.stop)] - own.start
+def keep_outputs(head: dict[str, Tensor], classes: int, places: Tensor) -> dict[str, Tensor]:
+    """The outputs of some of the task's classes, counted from its first one; nothing if there are none."""
     if not head or not len(places):
         return {}
-    rows = torch.cat([places + turn * len(own) for turn in range(ORIENTATIONS - 1)])
+    rows = torch.cat([places + turn * classes for turn in range(ORIENTATIONS - 1)])
     return {name: each if name.startswith("units/") else each[rows] for name, each in head.items()}
