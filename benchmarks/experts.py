@@ -104,11 +104,12 @@ def measure(options: Options, console: Console) -> Figures:
 def keep(row: str, found: Figures) -> None:
     """Add what `measure` found with one seed to what is kept of a row."""
     path = HERE / f"{row}.json"
-    before = json.loads(path.read_text(encoding="utf-8"))["seeds"] if path.is_file() else []
+    kept: Figures = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    before = kept.pop("seeds", [])
     new = {"seed": found["metrics"]["seed"], "seconds": round(found["seconds"], 1), "shared": found["shared"]}
     new |= {"parts": found["parts"]}
     seeds = sorted([new, *(each for each in before if each["seed"] != new["seed"])], key=lambda each: int(each["seed"]))
-    facts = {"date": found["date"], "hardware": found["hardware"], "seeds": seeds}
+    facts = {**kept, "date": found["date"], "hardware": found["hardware"], "seeds": seeds}
     save_text(path, json.dumps(facts, indent=1) + "\n")
 
 
