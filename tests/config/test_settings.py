@@ -22,6 +22,7 @@ class Sample(Settings):
     kind: Literal["slow", "fast"] = "slow"
     mean: float | tuple[float, ...] | None = None
     path: Path | None = None
+    factor: Annotated[float, Ge(0), Le(9)] | Literal["auto"] = 0.0
 
     def validate(self) -> None:
         if self.kind == "fast" and self.epochs > 10:
@@ -50,6 +51,10 @@ class More(Sample):
         ({"epochs": 2.5}, "epochs: 2.5 is not an integer"),
         ({"share": "0.5"}, "share: '0.5' is not a number"),
         ({"kind": "fats"}, "kind: unknown value 'fats', did you mean 'fast'? Choose from slow, fast."),
+        ({"factor": 10}, "factor: 10 is out of range (0 to 9)"),
+        ({"factor": float("nan")}, "factor: nan is not a finite number"),
+        ({"factor": True}, "factor: True is not a number"),
+        ({"factor": "atuo"}, "factor: 'atuo' is not a number or auto"),
         ({"mean": 1e39}, "mean: 1e+39 is out of range (a magnitude of at most 1e+15)"),
         ({"epochs": 2**63}, "epochs: 9223372036854775808 is out of range (a magnitude of at most 9.22e+18)"),
         ({"epochs": -(16**5000)}, "epochs: a value of the type int, too large to show, is out of range (1 or more)"),
@@ -85,6 +90,7 @@ def test_plain_values_and_back() -> None:
     assert plain["path"] == "a/b"
     assert "first" not in plain
     assert from_plain(Sample, plain) == settings
+    assert [from_plain(Sample, {"factor": each}).factor for each in ("auto", 2, 0.5)] == ["auto", 2.0, 0.5]
 
 
 def test_one_number_stands_for_a_list_and_integers_for_floats() -> None:
@@ -97,6 +103,7 @@ def test_one_number_stands_for_a_list_and_integers_for_floats() -> None:
         ({"epoch": 3}, "[section]: unknown setting 'epoch', did you mean 'epochs'? Choose from epochs, first"),
         ({"epochs": "many"}, "[section]: epochs must be an integer, not 'many'"),
         ({"epochs": 1.5}, "[section]: epochs must be an integer, not 1.5"),
+        ({"factor": "quick"}, "[section]: factor must be a number or auto, not 'quick'"),
         ({"kind": "quick"}, "kind: unknown value 'quick'"),
         ({"share": 10**400}, "[section]: share has a number with more than 300 digits"),
         ({"mean": [[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]}, "[section]: mean has more than 20 levels"),

@@ -93,8 +93,12 @@ def _metavar(plain: Any) -> str | None:
     members = [each for each in typing.get_args(plain) if each is not types.NoneType]
     if is_union(plain) and members == [bool]:
         return "{True,False}"
+    if is_union(plain) and len(members) == 1:
+        return _metavar(members[0])
+    if is_union(plain) and any(typing.get_origin(each) is tuple for each in members):
+        return "NUMBER …"
     if is_union(plain):
-        return _metavar(members[0]) if len(members) == 1 else "NUMBER …"
+        return "|".join(_metavar(each) or "|".join(map(str, typing.get_args(each))) for each in members)
     if typing.get_origin(plain) is tuple:
         return f"{METAVARS.get(members[0], 'VALUE')} …"
     return METAVARS.get(plain)

@@ -106,7 +106,8 @@ def _explain(event: Any) -> SettingsError | None:
         return SettingsError(f"{_name(event.argument)}: a value is missing.")
     if kind == "InstantiationFailure" and event.argument is not None:
         number = NOT_A_NUMBER.search(event.message)
-        wanted = "an integer" if number and "int()" in event.message else "a number"
+        words = str(event.argument.lowered.metavar).split("|")[1:]  # NUMBER|auto
+        wanted = " or ".join(["an integer" if number and "int()" in event.message else "a number", *words])
         return SettingsError(f"{_name(event.argument)}: {f'{number[1]} is not {wanted}' if number else event.message}.")
     return None
 

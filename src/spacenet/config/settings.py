@@ -69,8 +69,11 @@ def _check_value(name: str, hint: Any, value: Any, bounded: bool = False) -> Non
         _check_magnitude(name, members[0], value)
     elif is_union(hint):
         kinds = [member for member in members if member is not types.NoneType]
+        accepting = [kind for kind in kinds if _accepts(kind, value)]
+        if value is not None and not accepting and len(kinds) > 1:
+            raise SettingsError(f"{show(value)} is not {describe_type(hint)}", setting=name)
         if value is not None:
-            _check_value(name, next((kind for kind in kinds if _accepts(kind, value)), kinds[0]), value)
+            _check_value(name, (accepting or kinds)[0], value)
     elif origin is Literal:
         if value not in members:
             text = value if isinstance(value, str) else show(value)
@@ -226,7 +229,7 @@ def describe_type(hint: Any) -> str:
     if is_union(hint):
         return " or ".join(describe_type(member) for member in members if member is not types.NoneType)
     if origin is Literal:
-        return f"one of {', '.join(map(str, members))}"
+        return f"one of {', '.join(map(str, members))}" if len(members) > 1 else str(members[0])
     if origin is tuple:
         return f"a list, each {describe_type(members[0])}"
     return TYPE_WORDS.get(hint, getattr(hint, "__name__", str(hint)))
