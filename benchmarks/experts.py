@@ -18,6 +18,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
 from rich.console import Console
 from torch import Tensor
 
@@ -29,15 +30,16 @@ from spacenet.experiments.metrics import accuracies
 from spacenet.experiments.run import Run
 from spacenet.methods.base import map_batches
 from spacenet.methods.density.densities import scores
+from spacenet.methods.shared.score_weights import OWN_WEIGHT, STATISTICS_WEIGHT, CandidateWeights, ScoreWeights
 from spacenet.methods.spacenet_experts import SpaceNetExperts
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
 
-WEIGHTS, OWN_WEIGHTS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0), (0.02, 0.05, 0.1, 0.2)
+CANDIDATES = CandidateWeights()
+WEIGHTS, OWN_WEIGHTS = CANDIDATES.statistics[1:], CANDIDATES.own[1:]
+"""Those that add statistics: the first candidates are 0."""
 UPRIGHT, FOUR, STATISTICS = "scores, upright", "scores, mean over four orientations", "class statistics"
 OWN = "class statistics of own features"
-STATISTICS_WEIGHT, OWN_WEIGHT = 0.15, 0.05
-"""Where no preset says it."""
 Figures = dict[str, Any]
 
 
@@ -117,32 +119,35 @@ def _parts(run: Run, options: Options) -> dict[str, Tensor]:
     """The scores of all samples that are measured on, by each part alone and by several together."""
     method, x = run.method, run.test_x
     assert isinstance(method, SpaceNetExperts)
-    settings = method.settings
+    given = method.weights
     four, own, features = method.score_parts(x)
     statistics = scores(method.densities.compute_params(), features)
     parts = {UPRIGHT: map_batches(method.pack, x, method.device), FOUR: four, STATISTICS: statistics}
-    weights = WEIGHTS if options.held_out else (settings.statistics_weight,)
+    weights = WEIGHTS if options.held_out else (given.statistics,)
     parts |= {f"both, weight {each:g}": four + each * statistics for each in weights}
     if not own:
         return parts
     typical = method.score_own(method.own_params(), own)
-    own_weights = OWN_WEIGHTS if options.held_out else (settings.own_statistics_weight,)
+    own_weights = OWN_WEIGHTS if options.held_out else (given.own,)
     parts |= {OWN: typical} | {f"{OWN} and scores, weight {each:g}": four + each * typical for each in own_weights}
-    none = (0.0,) if options.held_out else ()
-    pairs = product((*none, *weights), (*none, *own_weights))
-    every = {(first, of_own): four + first * statistics + of_own * typical for first, of_own in pairs}
+    pairs = [ScoreWeights(*pair) for pair in product(CANDIDATES.statistics, CANDIDATES.own)]
+    every = {pair: pair.add_up(four, typical, statistics) for pair in (pairs if options.held_out else [given])}
     chosen = {"all": max(every, key=lambda pair: _accuracies(run, every[pair])["acc"])}
     if options.held_out:
-        chosen["all, as chosen after each task"] = max(every, key=lambda pair: _current(run, every[pair]))
-    return parts | {f"{name}, weights {pair[0]:g} and {pair[1]:g}": every[pair] for name, pair in chosen.items()}
+        chosen["all, as chosen after each task"] = _choose(run, four, typical, statistics)
+    named = {f"{name}, weights {pair.statistics:g} and {pair.own:g}": every[pair] for name, pair in chosen.items()}
+    return parts | named
 
 
-def _current(run: Run, score: Tensor) -> float:
-    """The mean accuracy on each task's samples when it is the last one: among the classes known then. Not of the first
-    task, where nothing is to be decided between tasks."""
-    parts = zip(score.split([*map(len, run.tests)]), run.tests, run.classes, strict=True)
-    right = [(found[:, : own.stop].argmax(1) == test.y.cpu()).float().mean() for found, test, own in parts]
-    return float(sum(right[1:]))
+def _choose(run: Run, four: Tensor, typical: Tensor, statistics: Tensor) -> ScoreWeights:
+    """The weights that are best on each task's samples when it is the last one, as the method chooses them."""
+    y = torch.cat([test.y.cpu() for test in run.tests])
+    sums, start = torch.zeros(len(CANDIDATES.statistics), len(CANDIDATES.own)), len(run.tests[0])
+    for test, own in zip(run.tests[1:], run.classes[1:], strict=True):
+        rows, columns = slice(start, start := start + len(test)), slice(own.stop)
+        score, of_own, of_first = (each[rows, columns] for each in (four, typical, statistics))
+        sums = sums + CANDIDATES.measure(score, of_own, of_first, y[rows])
+    return CANDIDATES.choose(sums)
 
 
 def _settings(options: Options, scratch: Path) -> Figures:

@@ -10,7 +10,8 @@ from benchmarks.expert_steps import EXPERT, SAME_WORK, UPRIGHT, main
 from benchmarks.stepping import new_method
 from benchmarks.workload import stream_of
 from spacenet.config.presets import preset_config
-from spacenet.methods.spacenet_experts import ExpertSettings, SpaceNetExperts
+from spacenet.methods.shared.expert_settings import ExpertSettings
+from spacenet.methods.spacenet_experts import SpaceNetExperts
 
 
 def test_first_and_last_task_are_measured_beside_the_dense_network(

@@ -109,3 +109,18 @@ def test_installed_packages_are_not_searched_for_every_argument(monkeypatch: pyt
     given = [*QUICK * 10, "--epochs", "1"]
     assert stream_first([*given, "split-mnist"]) == ("split-mnist", ["split-mnist", *given])
     assert len(looks) == 1
+
+
+def test_a_number_may_be_auto(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    experts = ["run", "split-digits", "--method", "spacenet-experts"]
+    assert "--statistics-weight NUMBER|auto" in text_of_help(experts, capsys)
+    given = ["--statistics-weight", "auto", "--own-statistics-weight", "0.5"]
+    assert main([*experts, *QUICK, *given, "--out", str(tmp_path / "run")]) == 0
+    again = ["--config", str(tmp_path / "run" / "config.toml"), "--out", str(tmp_path / "again"), "--no-report"]
+    assert main(["run", *again, "--quiet"]) == 0
+    for name in ("run", "again"):
+        method = config(tmp_path / name)["method"]
+        assert (method["statistics_weight"], method["own_statistics_weight"]) == ("auto", 0.5)
+    for value, message in {"atuo": "'atuo' is not a number or auto", "-1": "-1.0 is out of range (0 to 1e+06)"}.items():
+        assert main([*experts, *QUICK, "--statistics-weight", value]) == 2
+        assert f"--statistics-weight: {message}" in capsys.readouterr().err

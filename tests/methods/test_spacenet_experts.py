@@ -12,9 +12,10 @@ from spacenet.config.training import TrainingConfig
 from spacenet.errors import ModelFileError, SettingsError
 from spacenet.methods.base import Batch
 from spacenet.methods.density.densities import Densities
+from spacenet.methods.shared.expert_settings import ExpertSettings
 from spacenet.methods.shared.rotations import rotate_batch
 from spacenet.methods.shared.sparse import FEATURES
-from spacenet.methods.spacenet_experts import ExpertSettings, SpaceNetExperts
+from spacenet.methods.spacenet_experts import SpaceNetExperts
 from spacenet.model.file import from_bytes, to_bytes
 from spacenet.model.model import Model
 from spacenet.nets.mlp import build_mlp

@@ -16,7 +16,6 @@ from annotated_types import Ge, Gt, Le
 from torch import Tensor
 
 from spacenet.config.training import TrainingConfig
-from spacenet.data.memory import select_rows
 from spacenet.errors import SettingsError
 from spacenet.methods.base import Params, Samples, Task, Uniform, kept, map_batches
 from spacenet.methods.density.calibration import Calibration
@@ -30,6 +29,7 @@ from spacenet.methods.density.selection import (
     begin_evidence,
     check_evidence,
     choose_weight,
+    drop_held_out,
     hold_out,
     read_weight,
 )
@@ -146,12 +146,7 @@ class SpaceNetDensity(AdaptiveMethod):
         return class_statistics.resolve_representation(kind, shape)
 
     def training_data(self, task: Task) -> Samples:
-        data, held = super().training_data(task), self._hold_out(task)
-        if held is None:
-            return data
-        rows = torch.nonzero(~held)[:, 0]
-        weight = None if data.weight is None else data.weight[rows]
-        return replace(data, x=select_rows(data.x, rows), y=data.y[rows], weight=weight)
+        return drop_held_out(super().training_data(task), self._hold_out(task))
 
     def _hold_out(self, task: Task) -> Tensor | None:
         """Which of the task's samples the network does not learn from, because its weight is chosen on them."""

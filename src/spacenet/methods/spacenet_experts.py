@@ -9,74 +9,35 @@ the last convolution but one, which tell unknown classes apart better than what 
 on each expert's own features say how typical an input is of what the expert has learned.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Annotated, Literal
 
 import torch
-from annotated_types import Ge, Le
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from spacenet.config.ranges import Uniform
-from spacenet.errors import SettingsError
+from spacenet.data.memory import select_rows
 from spacenet.methods.base import Batch, Params, Samples, Task, kept, map_batches
 from spacenet.methods.density.densities import ClassMemory, Densities, scores
+from spacenet.methods.density.selection import drop_held_out, hold_out
 from spacenet.methods.shared import class_statistics
-from spacenet.methods.shared.class_statistics import ClassStatisticsSettings, extract_features
+from spacenet.methods.shared.class_statistics import extract_features
 from spacenet.methods.shared.contrast import contrastive_loss, make_projection
+from spacenet.methods.shared.expert_settings import ExpertSettings
 from spacenet.methods.shared.own_statistics import own_params, own_scores
 from spacenet.methods.shared.places import drop_places
-from spacenet.methods.shared.rotated_outputs import BIAS, check_head, keep_outputs
+from spacenet.methods.shared.rotated_outputs import BIAS, align_head, check_head, keep_outputs, read_head
 from spacenet.methods.shared.rotations import ORIENTATIONS
+from spacenet.methods.shared.score_weights import CandidateWeights, ScoreWeights
 from spacenet.methods.shared.sparse import FEATURES, AdaptiveMethod
-from spacenet.methods.shared.sparse_settings import AdaptiveSettings, Rotations
 from spacenet.space.budget import TaskBudget, dense_budget
 from spacenet.space.pack import Pack, Units, pack, packed_numbers, packed_units
 from spacenet.space.workspace import Workspace
 from spacenet.utils.tensors import check_sections, in_section, section
 
-PROJECTION, DENSITY, HEADS, OWN = "projection", "density", "rotated", "own"
-
-
-@dataclass(frozen=True)
-class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
-    """How large an expert is, how it is trained, and what is kept of each class."""
-
-    components: Annotated[int, Ge(1), Le(1000)] | None = None
-    """Gaussians per class. Default: 1."""
-    max_weights: Annotated[int, Ge(1)] | None = None
-    """Weights that the experts of all expected tasks may have together; each gets the same part. Default: as many as
-    fit into the network."""
-    reads: Literal["own", "all"] = "own"
-    """Units that an expert's connections come from: its own, or also those of all earlier experts, which stay as they
-    are. With all, an expert has more weights and a step takes longer from task to task."""
-    rotations: Rotations = "auto"
-    """Learn square images in four orientations, with each class in each orientation as a class of its own: in the first
-    task, or in all; auto is all for square images, otherwise none. Predictions are the mean over the four. A step takes
-    four times as long."""
-    contrast: Annotated[float, Ge(0), Le(1000), Uniform(0.0, 2.0)] = 0.0
-    """Factor of the supervised contrastive loss, which is added to the cross-entropy where images are rotated."""
-    statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
-    """Factor of the log-densities of classes, given the first expert's features, that are added to the scores; with 0
-    no statistics are kept."""
-    own_statistics_weight: Annotated[float, Ge(0), Le(1e6)] = 0.0
-    """Factor of the log-densities of a task's classes, given the features of its own expert, that are added to the
-    scores; with 0 none are kept. It pays where the first expert's features are too few for other tasks' classes."""
-    mirror: bool = False
-    """Compute statistics on the mean of the features of an image and its mirror image, in a convolutional network. For
-    images that are flipped in training too."""
-    phantom_classes: Annotated[int, Ge(0)] | None = 0
-    """Classes of other tasks that take part in the loss. They have no connections during the task: their score is 0."""
-    rewire_fraction: Annotated[float, Ge(0), Le(1)] = 0.0
-    """Fraction of the task's connections that is dropped and grown elsewhere after each epoch. An expert has all
-    connections between its units, unless `connections` says otherwise: then there is nowhere else to grow."""
-
-    def validate(self) -> None:
-        super().validate()
-        if self.balance != "none":
-            raise SettingsError("experts are compared by their raw scores; it must be none", setting="balance")
+PROJECTION, DENSITY, HEADS, OWN, SUMS = "projection", "density", "rotated", "own", "accuracy_sums"
 
 
 class SpaceNetExperts(AdaptiveMethod):
@@ -96,6 +57,8 @@ class SpaceNetExperts(AdaptiveMethod):
     densities: Densities = kept(DENSITY, on_cpu=True)
     own: list[dict[str, Tensor]] = kept(OWN, list, on_cpu=True)
     """For each task the statistics of its classes on its own expert's features."""
+    accuracy_sums: Tensor = kept(SUMS, Tensor, on_cpu=True)
+    """What held-out samples say of the candidate weights, see `CandidateWeights`; empty if none were measured."""
     projection: nn.Sequential | None = None
     own_width = packs_tasks_apart = True
 
@@ -111,7 +74,36 @@ class SpaceNetExperts(AdaptiveMethod):
     def reads_earlier(self) -> bool:
         return self.settings.reads == "all"
 
+    @property
+    def keeps_statistics(self) -> bool:
+        """Whether there are statistics of classes on the first expert's features."""
+        return self.settings.statistics_weight != 0
+
+    @property
+    def keeps_own_statistics(self) -> bool:
+        """Whether there are statistics of classes on the features of their own expert."""
+        return self.settings.own_statistics_weight != 0
+
+    @property
+    def candidates(self) -> CandidateWeights:
+        return CandidateWeights.of(self.settings.statistics_weight, self.settings.own_statistics_weight)
+
+    @property
+    def weights(self) -> ScoreWeights:
+        """What log-densities are multiplied by where they are added to the experts' scores."""
+        return self.candidates.choose(self.accuracy_sums)
+
     # Training
+
+    def training_data(self, task: Task) -> Samples:
+        return drop_held_out(super().training_data(task), self._hold_out(task))
+
+    def _hold_out(self, task: Task) -> Tensor | None:
+        """Which of the task's samples are not trained on, because weights are chosen on them. None in the first task,
+        where nothing is decided between tasks."""
+        if not task.index or not self.candidates.undecided:
+            return None
+        return hold_out(task.train.y.cpu(), task.classes, self.rng("held out", task.index))
 
     def open_workspace(self, workspace: Workspace, task: Task, data: Samples) -> None:
         super().open_workspace(workspace, task, data)
@@ -136,18 +128,35 @@ class SpaceNetExperts(AdaptiveMethod):
         return loss + self.settings.contrast * contrastive_loss(batch.saved[PROJECTION], self.target(batch))
 
     def end_task(self, task: Task) -> None:
-        self.heads.append(self._keep_head())
+        head = self.rotated_head
+        self.heads.append(read_head(head, self.active_workspace(), self.blueprint) if head else {})
         super().end_task(task)
         self.projection = None
-        if self.settings.statistics_weight:
-            h = map_batches(self.represent, task.train.x, self.device)
-            rng = self.rng(class_statistics.SEED, task.index)
-            self.densities.add(h, task.train.y.cpu(), task.classes, rng, task.train.weight)
-        if self.settings.own_statistics_weight:
+        held = self._hold_out(task)
+        if held is not None:
+            self._rate_weights(task, held)
+        self._describe(task, task.train)
+
+    def _describe(self, task: Task, samples: Samples) -> None:
+        """Add statistics of a task's classes, computed on these samples of them."""
+        y, weight = samples.y.cpu(), samples.weight
+        if self.keeps_statistics:
+            h, rng = map_batches(self.represent, samples.x, self.device), self.rng(class_statistics.SEED, task.index)
+            self.densities.add(h, y, task.classes, rng, weight)
+        if self.keeps_own_statistics:
             represent = partial(self._represent_own, self._pack_expert(task.index).params)
-            h, own = map_batches(represent, task.train.x, self.device), self._own_densities()
-            own.add(h, task.train.y.cpu(), task.classes, self.rng(OWN, task.index), task.train.weight)
+            h, own = map_batches(represent, samples.x, self.device), self._own_densities()
+            own.add(h, y, task.classes, self.rng(OWN, task.index), weight)
             self.own.append(own.tensors())
+
+    def _rate_weights(self, task: Task, held: Tensor) -> None:
+        """Measure the candidate weights on held-out samples, with statistics that are computed without these."""
+        known, rows = copy.deepcopy(self.densities), torch.nonzero(held)[:, 0]
+        self._describe(task, drop_held_out(task.train, held))
+        score, own, h = self.score_parts(select_rows(task.train.x, rows))
+        found = self.candidates.measure(score, *self._log_densities(own, h), task.train.y.cpu()[rows])
+        self.accuracy_sums = self.accuracy_sums + found if len(self.accuracy_sums) else found
+        self.densities, self.own = known, self.own[: task.index]
 
     def _own_densities(self, tensors: Mapping[str, Tensor] | None = None) -> Densities:
         """Statistics of a task's classes on its own expert's features, as `own` holds them; empty without that."""
@@ -155,20 +164,6 @@ class SpaceNetExperts(AdaptiveMethod):
         found = chosen.build_densities(whiten=True)
         found.load(tensors or {})
         return found
-
-    def _keep_head(self) -> dict[str, Tensor]:
-        """The outputs for rotated images as `heads` holds them; none if the task had none."""
-        if self.rotated_head is None:
-            return {}
-        workspace, weight = self.active_workspace(), self.rotated_head.weight.detach().cpu()
-        links = self.blueprint.classifiers
-        parts = weight.split([workspace.sizes[link.source] * link.each[1] for link in links], 1)
-        head = {BIAS: self.rotated_head.bias.detach().cpu().clone()}
-        for link, part in zip(links, parts, strict=True):
-            units = workspace.units[link.source]
-            by_unit = part.unflatten(1, (workspace.sizes[link.source], link.each[1]))
-            head |= {f"units/{link.name}": units.float(), f"weight/{link.name}": by_unit[:, : len(units)].clone()}
-        return head
 
     # Prediction
 
@@ -197,13 +192,7 @@ class SpaceNetExperts(AdaptiveMethod):
         return keep_outputs(head, len(own), self.places.fill_of(task) - own.start) if self.places else head
 
     def _add_head(self, network: Pack, head: dict[str, Tensor], ends: Units) -> Pack:
-        columns = []
-        for link in self.blueprint.classifiers:
-            weight = head[f"weight/{link.name}"]
-            rows = torch.searchsorted(network.units[link.source], ends[link.source])
-            aligned = weight.new_zeros(len(weight), network.params[link.name].shape[1], link.each[1])
-            columns.append(aligned.index_copy_(1, rows, weight).flatten(1))
-        own = {"weight": torch.cat(columns, 1).to(self.device), BIAS: head[BIAS].to(self.device)}
+        own = {name: t.to(self.device) for name, t in align_head(head, network, ends, self.blueprint).items()}
         params = in_section("network", network.params) | in_section(HEADS, own)
         return Pack(self._score_in_four_orientations, params, network.units)
 
@@ -269,11 +258,11 @@ class SpaceNetExperts(AdaptiveMethod):
         return self._predict_with(self.densities)
 
     def _predict_with(self, densities: Densities, directions: int | None = None) -> Pack:
-        experts, weight = self.experts, self.settings.statistics_weight
-        own = self.own_params(directions) if self.settings.own_statistics_weight else []
+        experts, weights = self.experts, self.weights
+        own = self.own_params(directions) if weights.own else []
         params = {name: t for n, each in enumerate(experts) for name, t in in_section(f"{n}", each.params).items()}
         statistics = {name: t for n, each in enumerate(own) for name, t in in_section(f"{OWN}/{n}", each).items()}
-        if weight:
+        if weights.statistics:
             placed = densities.select(self.places.fill) if self.places else densities
             statistics |= in_section(DENSITY, placed.compute_params())
         params |= {name: t.to(self.device) for name, t in statistics.items()}
@@ -286,26 +275,19 @@ class SpaceNetExperts(AdaptiveMethod):
             if own:
                 features = [self._represent_own(part, x) for part in parts]
                 typical = self.score_own([section(params, f"{OWN}/{n}") for n in range(len(parts))], features)
-            if weight:
+            if weights.statistics:
                 fit = scores(section(params, DENSITY), self._represent(parts[0], x))
                 fit = fit if columns is None else fit.index_select(1, columns)
-            return self._add_up(score, typical, fit)
+            return weights.add_up(score, typical, fit)
 
         return Pack(forward, params)
-
-    def _add_up(self, score: Tensor, typical: Tensor | None, fit: Tensor | None) -> Tensor:
-        """The experts' scores with log-densities given their own and the first expert's features, where there are."""
-        chosen = self.settings
-        for weight, part in ((chosen.own_statistics_weight, typical), (chosen.statistics_weight, fit)):
-            score = score if part is None else score + weight * part.to(score.dtype)
-        return score
 
     def score_parts(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """The experts' scores of any number of samples, the features of each expert that its own statistics are
         computed on, if there are any, and those that statistics of all classes are computed on."""
         experts = self.experts
         score = map_batches(lambda each: torch.cat([expert(each) for expert in experts], 1), x, self.device)
-        own = experts if self.settings.own_statistics_weight else []
+        own = experts if self.keeps_own_statistics else []
         functions = [partial(self._represent_own, expert.params) for expert in own]
         features = [map_batches(function, x, self.device) for function in functions]
         return score, features, map_batches(self.represent, x, self.device)
@@ -315,18 +297,20 @@ class SpaceNetExperts(AdaptiveMethod):
 
     def predict_truncated(self, x: Tensor, steps: Sequence[int]) -> list[Tensor]:
         score, own, h = self.score_parts(x)  # once for all steps: the experts take most of the time
-        found = []
-        for directions in steps:
-            typical = self.score_own(self.own_params(directions), own) if own else None
-            weighs = self.settings.statistics_weight > 0
-            fit = scores(self.densities.truncate(directions).compute_params(), h) if weighs else None
-            found.append(self._add_up(score, typical, fit))
-        return found
+        return [self.weights.add_up(score, *self._log_densities(own, h, directions)) for directions in steps]
+
+    def _log_densities(
+        self, own: Sequence[Tensor], h: Tensor, directions: int | None = None
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """The log-density of each class given its own and the first expert's features, of what statistics there are."""
+        densities = self.densities.truncate(directions) if directions else self.densities
+        typical = self.score_own(self.own_params(directions), own) if own else None
+        return typical, scores(densities.compute_params(), h) if self.keeps_statistics else None
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         held = [each for each in self.own if each]
         if not held:
-            return self.densities.class_memory("features", 0) if self.settings.statistics_weight else None
+            return self.densities.class_memory("features", 0) if self.keeps_statistics else None
         size = sum(tensor.nbytes for each in held for tensor in each.values())
         own = self._own_densities(held[0]).class_memory(
             "features", size - sum(tensor.nbytes for tensor in held[0].values())
@@ -350,11 +334,11 @@ class SpaceNetExperts(AdaptiveMethod):
 
     @property
     def reads_first_task(self) -> bool:
-        return self.settings.statistics_weight > 0
+        return self.keeps_statistics
 
     @property
     def tasks_described(self) -> Sequence[int]:
-        return range(len(self.classes)) if self.settings.own_statistics_weight else super().tasks_described
+        return range(len(self.classes)) if self.keeps_own_statistics else super().tasks_described
 
     def units_read(self) -> Units:
         links = {link.name: link.source for link in self.blueprint.classifiers}
@@ -392,16 +376,18 @@ class SpaceNetExperts(AdaptiveMethod):
             self.projection.load_state_dict(saved)
 
     def check_state(self, extra: Mapping[str, Tensor], input_shape: tuple[int, ...]) -> None:
-        statistics = self.settings.statistics_weight > 0
+        if SUMS in extra:
+            self.candidates.check(extra[SUMS], len(self.classes))
+            extra = {name: tensor for name, tensor in extra.items() if name != SUMS}
         rotated = [task for task, own in enumerate(self.classes) if own and self._rotates(task, input_shape)]
-        described = [task for task, own in enumerate(self.classes) if own and self.settings.own_statistics_weight]
+        described = [task for task, own in enumerate(self.classes) if own and self.keeps_own_statistics]
         names = [f"{HEADS}/{task}" for task in rotated] + [f"{OWN}/{task}" for task in described]
-        check_sections(extra, *names, *[DENSITY] * statistics)
+        check_sections(extra, *names, *[DENSITY] * self.keeps_statistics)
         heads = [section(extra, f"{HEADS}/{task}") for task in range(len(self.classes))]
         for task in rotated:
             check_head(heads[task], self.ledger, len(self.classes[task]), f"the rotated outputs of task {task + 1}")
         self.heads = heads
-        if statistics:
+        if self.keeps_statistics:
             if not self.classes[0]:
                 raise ValueError("the first task, whose features are used, has no classes")
             empty = self._represent(self._pack_expert(0).params, torch.zeros(0, *input_shape))

@@ -1,10 +1,13 @@
 """How much the network's scores count within a task, chosen on samples of that task which it was not trained on."""
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Generator, Tensor
 
+from spacenet.data.memory import select_rows
+from spacenet.data.stream import Samples
 from spacenet.methods.density.calibration import likelihoods
 
 FRACTION, LEAST = 0.2, 20
@@ -19,6 +22,15 @@ def hold_out(y: Tensor, classes: range, rng: Generator) -> Tensor | None:
         rows = torch.nonzero(y == number)[:, 0]
         held[rows[torch.randperm(len(rows), generator=rng)[: int(FRACTION * len(rows))]]] = True
     return held if len(classes) > 1 and int(held.sum()) >= LEAST else None
+
+
+def drop_held_out(data: Samples, held: Tensor | None) -> Samples:
+    """The samples that are not held out, given what `hold_out` returned."""
+    if held is None:
+        return data
+    rows = torch.nonzero(~held)[:, 0]
+    weight = None if data.weight is None else data.weight[rows]
+    return replace(data, x=select_rows(data.x, rows), y=data.y[rows], weight=weight)
 
 
 def choose_weight(fit: Tensor, network: Tensor, y: Tensor) -> float:
