@@ -21,9 +21,12 @@ from spacenet.methods.shared.class_statistics import SEED
 from spacenet.methods.shared.expert_settings import ExpertSettings
 from spacenet.methods.shared.score_weights import OWN_WEIGHTS, STATISTICS_WEIGHTS, ScoreWeights
 from spacenet.methods.spacenet_experts import OWN, SUMS, SpaceNetExperts
+from spacenet.model.export import FORMATS, export_model
 from spacenet.model.file import from_bytes, to_bytes
+from spacenet.model.inspection import inspect_model
 from spacenet.model.model import Model
 from spacenet.nets.mlp import build_mlp
+from spacenet.report.card import model_card
 from tests.methods.support import learn
 from tests.methods.test_resuming import assert_same, everything, learn_and_stop, resume
 from tests.nets.test_convolutions import images, tiny_cnn
@@ -249,6 +252,35 @@ def test_forgetting_and_compacting_keep_the_weights(kind: str) -> None:
     again.learn(*task_of(3))
     assert len(again.classes) == 6
     assert float(experts_of(again).accuracy_sums.max()) <= 3
+
+
+@pytest.mark.parametrize("kind", ["statistics", "own", "both"])
+def test_what_was_chosen_is_shown(kind: str) -> None:
+    model, chosen = learned(kind), {}
+    if kind != "own":
+        chosen["statistics_weight"] = experts_of(model).weights.statistics
+    if kind != "statistics":
+        chosen["own_statistics_weight"] = experts_of(model).weights.own
+    found = inspect_model(model, 0)
+    assert found.chosen_settings == chosen
+    text = ", ".join(f"{name} {value:g}" for name, value in chosen.items())
+    assert f"Chosen settings: {text}" in model_card(found, "model")
+
+
+@pytest.mark.parametrize(("weight", "to"), [(0, "torch"), (5, "torch"), (5, "onnx")])
+def test_exported_models_use_the_chosen_weights(weight: int, to: str, tmp_path: Path) -> None:
+    for library in ("onnx", "onnxscript", "onnxruntime") if to == "onnx" else ():
+        pytest.importorskip(library, reason="writing ONNX needs the extra 'export'")
+    model = copy.deepcopy(learned("statistics"))
+    method, x = experts_of(model), 0.1 * task_of(1)[0][:20]
+    before = model.scores(x)
+    method.accuracy_sums = torch.zeros_like(method.accuracy_sums)
+    method.accuracy_sums[weight] = 1.0
+    method.invalidate()
+    assert not torch.equal(model.scores(x), before)
+    export_model(model, tmp_path / "model", to)
+    answer, _ = FORMATS[to].load(tmp_path / "model")
+    np.testing.assert_allclose(answer(x)["probabilities"], model.predict_proba(x), atol=1e-4)
 
 
 def spoil(sums: Tensor) -> Sequence[Tensor]:

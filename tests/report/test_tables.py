@@ -225,6 +225,7 @@ def inspect(**over: Any) -> Inspection:
         "divides_network": True,
         "samples_kept": 0,
         "class_memory": None,
+        "chosen_settings": {},
         "sizes": FileSizes(2048, 12.8, 4096, 1024, 8192),
         "measured": {"acc": 91.5},
         "measured_on": "split-mnist, test set",
@@ -241,6 +242,13 @@ def test_inspection() -> None:
     assert tasks.rows == [["1", "a, b", "10", "160"]]
     assert pairs(sizes)["file"] == "2.0 KiB, 12.8 bytes per connection"
     assert pairs(measured) == {"ACC": "91.50", "when": "after 1 task", "on": "split-mnist, test set"}
+
+
+def test_inspection_shows_what_a_method_chose() -> None:
+    assert "chosen settings" not in pairs(inspection_tables(inspect())[0])
+    chosen = {"statistics_weight": 0.15, "own_statistics_weight": 0.0}
+    model = inspection_tables(inspect(chosen_settings=chosen))[0]
+    assert pairs(model)["chosen settings"] == "statistics_weight 0.15, own_statistics_weight 0"
 
 
 def test_inspection_of_a_model_with_class_statistics() -> None:

@@ -55,6 +55,11 @@ class Abilities:
         """Whether more samples of known classes are meant to be learned as a new task."""
         return False
 
+    @property
+    def chosen_settings(self) -> dict[str, float]:
+        """The values of settings that are auto, where the method chose them from what it has learned."""
+        return {}
+
     def update(self, samples: Samples, training: TrainingConfig) -> None:
         """Add more samples of known classes."""
         raise NotImplementedError(f"{self.name} cannot add samples to classes that it knows")

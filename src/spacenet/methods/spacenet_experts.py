@@ -75,16 +75,6 @@ class SpaceNetExperts(AdaptiveMethod):
         return self.settings.reads == "all"
 
     @property
-    def keeps_statistics(self) -> bool:
-        """Whether there are statistics of classes on the first expert's features."""
-        return self.settings.statistics_weight != 0
-
-    @property
-    def keeps_own_statistics(self) -> bool:
-        """Whether there are statistics of classes on the features of their own expert."""
-        return self.settings.own_statistics_weight != 0
-
-    @property
     def candidates(self) -> CandidateWeights:
         return CandidateWeights.of(self.settings.statistics_weight, self.settings.own_statistics_weight)
 
@@ -92,6 +82,11 @@ class SpaceNetExperts(AdaptiveMethod):
     def weights(self) -> ScoreWeights:
         """What log-densities are multiplied by where they are added to the experts' scores."""
         return self.candidates.choose(self.accuracy_sums)
+
+    @property
+    def chosen_settings(self) -> dict[str, float]:
+        found = {"statistics_weight": self.weights.statistics, "own_statistics_weight": self.weights.own}
+        return {name: weight for name, weight in found.items() if getattr(self.settings, name) == "auto"}
 
     # Training
 
@@ -140,10 +135,10 @@ class SpaceNetExperts(AdaptiveMethod):
     def _describe(self, task: Task, samples: Samples) -> None:
         """Add statistics of a task's classes, computed on these samples of them."""
         y, weight = samples.y.cpu(), samples.weight
-        if self.keeps_statistics:
+        if self.settings.keeps_statistics:
             h, rng = map_batches(self.represent, samples.x, self.device), self.rng(class_statistics.SEED, task.index)
             self.densities.add(h, y, task.classes, rng, weight)
-        if self.keeps_own_statistics:
+        if self.settings.keeps_own_statistics:
             represent = partial(self._represent_own, self._pack_expert(task.index).params)
             h, own = map_batches(represent, samples.x, self.device), self._own_densities()
             own.add(h, y, task.classes, self.rng(OWN, task.index), weight)
@@ -287,7 +282,7 @@ class SpaceNetExperts(AdaptiveMethod):
         computed on, if there are any, and those that statistics of all classes are computed on."""
         experts = self.experts
         score = map_batches(lambda each: torch.cat([expert(each) for expert in experts], 1), x, self.device)
-        own = experts if self.keeps_own_statistics else []
+        own = experts if self.settings.keeps_own_statistics else []
         functions = [partial(self._represent_own, expert.params) for expert in own]
         features = [map_batches(function, x, self.device) for function in functions]
         return score, features, map_batches(self.represent, x, self.device)
@@ -305,12 +300,12 @@ class SpaceNetExperts(AdaptiveMethod):
         """The log-density of each class given its own and the first expert's features, of what statistics there are."""
         densities = self.densities.truncate(directions) if directions else self.densities
         typical = self.score_own(self.own_params(directions), own) if own else None
-        return typical, scores(densities.compute_params(), h) if self.keeps_statistics else None
+        return typical, scores(densities.compute_params(), h) if self.settings.keeps_statistics else None
 
     def class_memory(self, input_shape: tuple[int, ...]) -> ClassMemory | None:
         held = [each for each in self.own if each]
         if not held:
-            return self.densities.class_memory("features", 0) if self.keeps_statistics else None
+            return self.densities.class_memory("features", 0) if self.settings.keeps_statistics else None
         size = sum(tensor.nbytes for each in held for tensor in each.values())
         own = self._own_densities(held[0]).class_memory(
             "features", size - sum(tensor.nbytes for tensor in held[0].values())
@@ -334,11 +329,11 @@ class SpaceNetExperts(AdaptiveMethod):
 
     @property
     def reads_first_task(self) -> bool:
-        return self.keeps_statistics
+        return self.settings.keeps_statistics
 
     @property
     def tasks_described(self) -> Sequence[int]:
-        return range(len(self.classes)) if self.keeps_own_statistics else super().tasks_described
+        return range(len(self.classes)) if self.settings.keeps_own_statistics else super().tasks_described
 
     def units_read(self) -> Units:
         links = {link.name: link.source for link in self.blueprint.classifiers}
@@ -380,14 +375,14 @@ class SpaceNetExperts(AdaptiveMethod):
             self.candidates.check(extra[SUMS], len(self.classes))
             extra = {name: tensor for name, tensor in extra.items() if name != SUMS}
         rotated = [task for task, own in enumerate(self.classes) if own and self._rotates(task, input_shape)]
-        described = [task for task, own in enumerate(self.classes) if own and self.keeps_own_statistics]
+        described = [task for task, own in enumerate(self.classes) if own and self.settings.keeps_own_statistics]
         names = [f"{HEADS}/{task}" for task in rotated] + [f"{OWN}/{task}" for task in described]
-        check_sections(extra, *names, *[DENSITY] * self.keeps_statistics)
+        check_sections(extra, *names, *[DENSITY] * self.settings.keeps_statistics)
         heads = [section(extra, f"{HEADS}/{task}") for task in range(len(self.classes))]
         for task in rotated:
             check_head(heads[task], self.ledger, len(self.classes[task]), f"the rotated outputs of task {task + 1}")
         self.heads = heads
-        if self.keeps_statistics:
+        if self.settings.keeps_statistics:
             if not self.classes[0]:
                 raise ValueError("the first task, whose features are used, has no classes")
             empty = self._represent(self._pack_expert(0).params, torch.zeros(0, *input_shape))

@@ -1,7 +1,7 @@
 """What a model holds, in numbers: its space, its tasks, its sizes, what was measured."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
 
@@ -105,6 +105,8 @@ class Inspection:
     task_accuracies: list[float]  # of each task, if that was measured after the last one
     measured_on: str
     measured_after: int | None  # tasks that were learned when it was measured
+    chosen_settings: dict[str, float] = field(default_factory=dict)
+    """Settings that are auto, with the values that the method chose."""
 
 
 def inspect_model(model: Model, file_bytes: int) -> Inspection:
@@ -141,6 +143,7 @@ def inspect_model(model: Model, file_bytes: int) -> Inspection:
         samples_kept=0 if method.needs_old_data else len(method.memory),
         versions={"spacenet": __version__, **{name: version(name) for name in ("torch", "numpy")}},
         task_accuracies=_task_accuracies(model),
+        chosen_settings=method.chosen_settings,
         **_measured(model.metrics),
     )
 

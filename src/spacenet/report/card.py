@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from spacenet.experiments.metric_names import METRIC_NAMES
 from spacenet.report.table import Table
-from spacenet.report.tables import capacity_text, class_memory_text, labels_text
+from spacenet.report.tables import capacity_text, chosen_settings_text, class_memory_text, labels_text
 from spacenet.utils.text import format_bytes, plural, printable
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def _memory_facts(found: "Inspection") -> list[tuple[str, str]]:
         facts.append(("Samples of earlier tasks in the file", f"{found.samples_kept:,}"))
     if found.class_memory is not None:
         facts.append(("Kept of each class", class_memory_text(found.class_memory)))
+    if found.chosen_settings:
+        facts.append(("Chosen settings", chosen_settings_text(found.chosen_settings)))
     return facts
 
 

@@ -264,6 +264,11 @@ def capacity_text(tasks_left: int | None, *, needs_old_data: bool = False) -> st
     return f"room for {least}{plural(tasks_left, 'more task')} like the last one"
 
 
+def chosen_settings_text(chosen: Mapping[str, float]) -> str:
+    """Settings that a method chose, with their values."""
+    return ", ".join(f"{name} {value:g}" for name, value in chosen.items())
+
+
 def class_memory_text(memory: "ClassMemory") -> str:
     """What is kept of each class."""
     representation = REPRESENTATIONS.get(memory.representation, memory.representation)
@@ -289,6 +294,8 @@ def _model_table(found: "Inspection") -> Table:
         rows.insert(-1, ["samples kept", f"{found.samples_kept:,} of earlier tasks"])
     if found.class_memory is not None:
         rows.insert(-1, ["class statistics", class_memory_text(found.class_memory)])
+    if found.chosen_settings:
+        rows.insert(-1, ["chosen settings", chosen_settings_text(found.chosen_settings)])
     return Table("Model", [], rows, "ll")
 
 

@@ -53,3 +53,13 @@ class ExpertSettings(ClassStatisticsSettings, AdaptiveSettings):
         super().validate()
         if self.balance != "none":
             raise SettingsError("experts are compared by their raw scores; it must be none", setting="balance")
+
+    @property
+    def keeps_statistics(self) -> bool:
+        """Whether there are statistics of classes on the first expert's features."""
+        return self.statistics_weight != 0
+
+    @property
+    def keeps_own_statistics(self) -> bool:
+        """Whether there are statistics of classes on the features of their own expert."""
+        return self.own_statistics_weight != 0
