@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spacenet.api.functions import compare as compare
     from spacenet.api.functions import run as run
     from spacenet.api.functions import sweep as sweep
+    from spacenet.api.tuning import tune_encoder as tune_encoder
     from spacenet.data.stream import Stream as Stream
     from spacenet.data.streams import register_dataset as register_dataset
     from spacenet.data.streams import register_stream as register_stream
@@ -37,6 +38,7 @@ _HOMES = {
     "sweep": "spacenet.api.functions",
     "evaluate": "spacenet.api.evaluation",
     "describe": "spacenet.api.description",
+    "tune_encoder": "spacenet.api.tuning",
     "Callback": "spacenet.experiments.callbacks",
     "SpaceNetClassifier": "spacenet.model.estimator",
     "load": "spacenet.model.estimator",
@@ -47,6 +49,7 @@ _HOMES = {
 }
 __all__ = ["Callback", "SpaceNetClassifier", "Stream", "compare", "describe", "evaluate", "load"]
 __all__ += ["register_dataset", "register_method", "register_net", "register_stream", "run", "stream", "sweep"]
+__all__ += ["tune_encoder"]
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ COMMANDS = {
     "sweep": ("[DATA]", "search a method's settings on held-out data"),
     "report": ("DIR …", "make the page of a run or a comparison again"),
     "fit": ("DATA", "make a model from data of your own"),
+    "tune": ("DATA", "train a pretrained encoder on the first classes"),
     "learn": ("MODEL DATA", "add classes to a saved model"),
     "edit": ("MODEL ACTION …", "rename, merge or remove classes of a saved model, or undo"),
     "predict": ("MODEL INPUT …", "predict the class of inputs"),

@@ -12,6 +12,7 @@ from spacenet.data.images import Damage, ImageFormat, list_images, read_headers,
 from spacenet.data.parts import Batch, Part, Target
 from spacenet.data.preprocessing import Array
 from spacenet.encoders.encoder import Encoder
+from spacenet.encoders.inputs import ImageInput
 from spacenet.errors import DataError, SettingsError
 
 GRAYSCALE = ("1", "L", "LA")
@@ -30,9 +31,10 @@ def folder_parts(
     progress: bool = False,
     encoder: Encoder | None = None,
     skip_damaged: bool = False,
+    images: ImageInput | None = None,
 ) -> tuple[Part, Part | None]:
     """The images of a folder, colored unless all of them are grayscale; and those of the test folder. With an encoder,
-    their features.
+    their features; with `images`, prepared for an encoder that takes such images.
 
     Without a test folder, a folder of two folders `train` and `test` that have sub-folders is both.
     """
@@ -47,6 +49,8 @@ def folder_parts(
     else:
         if target is not None:
             image_format = ImageFormat.for_model(target.shape, target.scale, target.resize)
+        elif images is not None:
+            image_format = ImageFormat.for_encoder(images)
         else:
             files = [file for _, files, _ in listed for file in files]
             image_format = _choose_format(files, image_size, progress, skip_damaged)

@@ -30,7 +30,7 @@ from spacenet.data.tables import csv_part
 from spacenet.data.text_tables import text_part
 from spacenet.data.user_data import DEFAULT_FRACTION, make_dataset
 from spacenet.encoders.encoder import Encoder
-from spacenet.encoders.inputs import TextInput
+from spacenet.encoders.inputs import ImageInput, TextInput
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import unknown
 
@@ -62,6 +62,7 @@ def read_labeled(
     target: Target | None = None,
     image_size: ImageSize = None,
     encoder: Encoder | None = None,
+    images: ImageInput | None = None,
     progress: bool = False,
 ) -> LabeledData:
     """Read files and folders with labels, one after the other.
@@ -79,12 +80,14 @@ def read_labeled(
         Resize images to this height and width; a target has its own.
     encoder : Encoder, optional
         Compute features of images; a target has its own.
+    images : ImageInput, optional
+        Prepare images in folders for an encoder that takes such images, instead of computing features.
     progress : bool
         Show a bar, or lines in the log.
     """
     if encoder is not None and image_size is not None:
         raise SettingsError(f"the encoder {encoder.name} takes images of its own size", setting="image_size")
-    reader = _Reader(config or DataConfig(), target, image_size, progress, encoder=encoder)
+    reader = _Reader(config or DataConfig(), target, image_size, progress, encoder=encoder, images=images)
     parts, tests = reader.open([Path(source).expanduser() for source in sources])
     for part in tests:
         check_alike(parts[0], part)
@@ -151,6 +154,7 @@ class _Reader:
     test_only: bool = False
     """Whether of an archive with a test part only that is needed."""
     encoder: Encoder | None = None
+    images: ImageInput | None = None
 
     def open(self, paths: Sequence[Path]) -> tuple[list[Part], list[Part]]:
         """The parts of all paths: those to learn from, and those for the test."""
@@ -194,7 +198,7 @@ class _Reader:
                 raise SettingsError(f"is for tables (.csv, .parquet); {path} has no columns", setting=setting)
         if kind == "folder":
             skip = config.damaged == "skip"
-            return folder_parts(path, test, self.image_size, target, self.progress, encoder, skip)
+            return folder_parts(path, test, self.image_size, target, self.progress, encoder, skip, self.images)
         if kind == "npz":
             return npz_test_part(path, target) if self.test_only else npz_parts(path, target)
         needed = f"{', '.join(FILES)}, or a folder with one sub-folder per class"

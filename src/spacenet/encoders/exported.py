@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.export import ExportedProgram
 
 from spacenet.encoders.archive import clean_archive
 from spacenet.encoders.encoder import Encoder
@@ -61,6 +62,15 @@ class ExportedNetwork(FrozenNetwork):
             raise SettingsError(f"{name} cannot be read by torch.export ({error})", setting="encoder") from error
         inputs = program.example_inputs[0] if program.example_inputs else ()
         self.content, self.size = content, int(inputs[0].shape[-1]) if inputs else ImageInput.size
+
+
+def write_program(program: ExportedProgram, notes: dict[str, str]) -> bytes:
+    """The content of a .pt2 file, which `ExportedNetwork` reads; notes are texts by name."""
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
+    file = BytesIO()
+    torch.export.save(program, file, extra_files=notes)
+    return file.getvalue()
 
 
 def short_name(name: str) -> str:

@@ -5,7 +5,6 @@ column for each of the model's classes, and if wanted how typical each sample is
 written is loaded and compared with the model before the file gets its name.
 """
 
-import io
 import json
 import logging
 import warnings
@@ -22,7 +21,7 @@ from torch.export import Dim, ExportedProgram
 
 from spacenet import __version__
 from spacenet.data.preprocessing import Array
-from spacenet.encoders.exported import OnnxNetwork
+from spacenet.encoders.exported import OnnxNetwork, write_program
 from spacenet.errors import DataError, SettingsError, SpacenetError
 from spacenet.model.exported_part import ROUNDING, HeadPart, PixelPart, choose_part
 from spacenet.model.labels import Label
@@ -103,12 +102,7 @@ def _program(part: HeadPart, example: Tensor) -> ExportedProgram:
 
 
 def _torch_content(part: HeadPart, metadata: Metadata) -> bytes:
-    program = _program(part, part.example())
-    for node in program.graph.nodes:
-        node.meta.pop("stack_trace", None)  # names files of the machine that it was written on
-    file = io.BytesIO()
-    torch.export.save(program, file, extra_files={METADATA: json.dumps(metadata)})
-    return file.getvalue()
+    return write_program(_program(part, part.example()), {METADATA: json.dumps(metadata)})
 
 
 def _load_torch(path: Path) -> Loaded:

@@ -223,6 +223,20 @@ def learned_table(summary: Mapping[str, Any]) -> Table:
     return Table(added, [], rows, "ll")
 
 
+def tuned_table(summary: Mapping[str, Any]) -> Table:
+    """What an encoder was tuned on."""
+    rows = [
+        ["classes", labels_text(summary["labels"])],
+        ["images", f"{summary['images']:,}, seen {plural(summary['epochs'], 'time')}"],
+        ["takes", f"images of {summary['size']} × {summary['size']} pixels"],
+        ["gives", plural(summary["features"], "feature")],
+        ["training accuracy", f"{summary['training_accuracy']:.2f} % in the last epoch"],
+        ["time", format_seconds(summary["seconds"])],
+        ["written to", f"{summary['path']} ({format_bytes(summary['bytes'])})"],
+    ]
+    return Table(f"{summary['encoder']} tuned", [], rows, "ll")
+
+
 def edited_table(summary: Mapping[str, Any]) -> Table:
     """What has changed in a model."""
 
