@@ -26,11 +26,13 @@ NAMES = [
     "run",
     "stream",
     "sweep",
+    "tune_encoder",
 ]
 MODULES = [
     "spacenet",
     "spacenet.api.description",
     "spacenet.api.evaluation",
+    "spacenet.api.tuning",
     "spacenet.api.functions",
     "spacenet.config.presets",
     "spacenet.data.stream",

@@ -128,6 +128,24 @@ def tune_encoder(
     Returns
     -------
     TunedEncoder
+
+    Examples
+    --------
+    Two classes of tiny images, and a network that is made here; one that was trained on photos is better.
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import spacenet
+    >>> from torch import nn
+    >>> network = nn.Sequential(nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    >>> images = np.random.default_rng(0).integers(0, 256, (20, 3, 16, 16), dtype=np.uint8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tuned = spacenet.tune_encoder(
+    ...         (images, [0, 1] * 10), network, f"{folder}/tuned.pt2", size=16, epochs=2, progress=False
+    ...     )
+    ...     classifier = spacenet.SpaceNetClassifier(encoder=str(tuned.path), epochs=2).fit(images, [0, 1] * 10)
+    >>> tuned.images, tuned.features, classifier.tasks_
+    (20, 8, [(0, 1)])
     """
     began, path = time.perf_counter(), real_path(Path(out).expanduser())
     check_out(path)
