@@ -172,7 +172,7 @@ def _tune(options: Options, folder: Path, data: Dataset, known: Array, order: in
         y = np.asarray(data.y_train)
         rows = np.concatenate([np.flatnonzero(y == number)[TRAIN:] for number in known])
         folder.mkdir(parents=True, exist_ok=True)
-        how: dict[str, Any] = {"epochs": EPOCHS, "size": options.size}
+        how: dict[str, Any] = {"epochs": EPOCHS, "size": options.size, "mirror": True}
         how |= {"precision": "bf16"} if torch.cuda.is_available() else {}
         print(spacenet.tune_encoder((np.asarray(data.x_train[rows]), y[rows]), options.encoder, path, **how))
     return path

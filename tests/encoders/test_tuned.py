@@ -22,6 +22,16 @@ def test_a_file_gives_the_features_of_the_network_whatever_its_normalization() -
     assert np.allclose(read.encode(read.prepare(images)), encoder.encode(encoder.prepare(images)), atol=1e-5)
 
 
+def test_features_may_be_those_of_an_image_and_its_mirror_image() -> None:
+    own = ImageInput(SIZE)
+    encoder = from_module("tiny", TinyEncoder(), own, "")
+    read = open_content("tuned.pt2", write_tuned(copy_network(encoder), own, SIZE, mirror=True))
+    prepared = encoder.prepare(pictures(5))
+    both = [encoder.encode(np.ascontiguousarray(each)) for each in (prepared, prepared[..., ::-1])]
+    assert np.allclose(read.encode(prepared), np.mean(both, 0), atol=1e-5)
+    assert np.allclose(read.encode(np.ascontiguousarray(prepared[..., ::-1])), np.mean(both, 0), atol=1e-5)
+
+
 def test_a_copy_has_weights_of_its_own() -> None:
     encoder = from_module("tiny", TinyEncoder(), ImageInput(SIZE), "")
     copied = copy_network(encoder)

@@ -85,6 +85,7 @@ def tune_encoder(
     out: str | Path,
     *,
     size: int | None = None,
+    mirror: bool = False,
     epochs: int | None = None,
     learning_rate: float = 0.03,
     batch_size: int = 128,
@@ -112,6 +113,8 @@ def tune_encoder(
         The file to write, .pt2. Pass it as `encoder=` from then on.
     size : int, optional
         The side of the images that the network gets. A smaller one is faster. By default that of the encoder.
+    mirror : bool, default False
+        Whether the encoder averages its features over an image and its mirror image: more accurate, and twice as slow.
     epochs : int, optional
         Passes over the images; by default enough for about 600 steps, 4 to 100.
     learning_rate, batch_size : float, int
@@ -168,7 +171,7 @@ def tune_encoder(
     with closing(callback):
         calls: Any = {"on_batch": partial(callback.on_batch_end, 0), "on_epoch": callback.on_epoch_end}
         tuned = tune(found, x, y, size=size, training=training, seed=seed, **calls)
-    content = write_tuned(tuned.network, images, size)
+    content = write_tuned(tuned.network, images, size, mirror)
     save_bytes(path, content)
     return TunedEncoder(
         path, found.name, size, load_encoder(str(path)).features, labels, len(x), tuned.last.epochs,

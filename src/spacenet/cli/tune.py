@@ -9,15 +9,14 @@ import tyro
 from annotated_types import Ge, Gt, Le
 from tyro.conf import arg
 
-from spacenet.api.tuning import tune_encoder
+from spacenet.api.tuning import MIN_SIZE, tune_encoder
 from spacenet.cli.forms import parse
-from spacenet.cli.options import FILES_HELP
 from spacenet.cli.output import output_file, print_tables
 from spacenet.registry import STREAMS
 
 DATA_HELP = (
-    f"Images of the classes to tune on: the first task of {', '.join(STREAMS)}, or all classes of data of your own: "
-    f"{FILES_HELP}."
+    f"Images of the classes to tune on: the first task of {', '.join(STREAMS)}, or all classes of images of your own: "
+    "a folder with one sub-folder per class, .npz (x_train and y_train, or x and y), or .npy with --label FILE."
 )
 NAME_HELP = "The encoder to begin with: efficientnet-lite0 or -lite2, timm:NAME, torchvision:NAME."
 
@@ -35,8 +34,10 @@ class TuneOptions:
     encoder: Annotated[str, arg(metavar="NAME", help=NAME_HELP)]
     out: Path
     """The file to write, .pt2."""
-    size: Annotated[int, Ge(1)] | None = None
+    size: Annotated[int, Ge(MIN_SIZE)] | None = None
     """The side of the images that the network gets, in pixels; a smaller one is faster (default: the encoder's)."""
+    mirror: bool = False
+    """Average features over an image and its mirror image: more accurate, and twice as slow."""
     epochs: Annotated[int, Ge(1)] | None = None
     """Passes over the images (default: enough for about 600 steps, 4 to 100)."""
     learning_rate: Annotated[float, Gt(0), Le(1000)] = 0.03

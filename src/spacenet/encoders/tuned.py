@@ -40,12 +40,13 @@ def _trains(network: FrozenNetwork) -> bool:
 
 
 class TunedNetwork(nn.Module):
-    """A network behind the normalization that encoders in files get, which need not be its own."""
+    """A network behind the normalization that encoders in files get, which need not be its own. With `mirror`, its
+    features are the mean of those of an image and of its mirror image."""
 
-    def __init__(self, network: FrozenNetwork, own: ImageInput) -> None:
+    def __init__(self, network: FrozenNetwork, own: ImageInput, mirror: bool = False) -> None:
         super().__init__()
         given = ImageInput()
-        self.network = network
+        self.network, self.mirror = network, mirror
         mean, std, own_mean, own_std = (
             torch.tensor(each).view(3, 1, 1) for each in (given.mean, given.std, own.mean, own.std)
         )
@@ -53,10 +54,12 @@ class TunedNetwork(nn.Module):
         self.register_buffer("shift", (mean - own_mean) / own_std)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.network.compute(x * self.get_buffer("factor") + self.get_buffer("shift"))
+        x = x * self.get_buffer("factor") + self.get_buffer("shift")
+        found = self.network.compute(x)
+        return (found + self.network.compute(x.flip(-1))) / 2 if self.mirror else found
 
 
-def write_tuned(network: FrozenNetwork, own: ImageInput, size: int) -> bytes:
+def write_tuned(network: FrozenNetwork, own: ImageInput, size: int, mirror: bool = False) -> bytes:
     """The content of a .pt2 file with an encoder that takes images of this size.
 
     Parameters
@@ -67,11 +70,13 @@ def write_tuned(network: FrozenNetwork, own: ImageInput, size: int) -> bytes:
         How images are normalized for it.
     size : int
         The side of the images that it was tuned on.
+    mirror : bool
+        Whether features are averaged over an image and its mirror image.
     """
     freeze(network)
     network.cpu()
     example = torch.zeros(2, 3, size, size)  # with one, torch would assume that there is always one
     with torch.no_grad(), warnings.catch_warnings(action="ignore"):  # the exporter warns of how tensors lie in memory
-        made = TunedNetwork(network, own).eval()
+        made = TunedNetwork(network, own, mirror).eval()
         program = torch.export.export(made, (example,), dynamic_shapes=({0: Dim("batch")},))
         return write_program(program, {})
