@@ -28,7 +28,7 @@ from spacenet.experiments.run import load_metrics
 from spacenet.report.tables import Table
 from spacenet.utils.files import save_text
 from spacenet.utils.significance import LEVEL, paired_p
-from spacenet.utils.text import MeanStd, format_bytes, format_mean_std
+from spacenet.utils.text import MeanStd, format_bytes, format_mean_std, plural
 
 HERE = Path(__file__).parent / "results"
 DOCS = Path(__file__).parent.parent / "docs"
@@ -198,7 +198,9 @@ def _table_of_protocols(found: Sequence[tuple[dict[str, Any], Figures | None]]) 
             seeds = figures["seeds"]
             keys = ("last_acc", "acc", "aia", "bwt", "task_il_acc")
             known = {key: [seed[key] for seed in seeds if seed[key] is not None] for key in keys}
-            ours = [over_seeds(values) if len(values) == len(seeds) else "" for values in known.values()]
+            ours = [over_seeds(values) if values else "" for values in known.values()]
+            few = zip(ours, known.values(), strict=True)
+            ours = [f"{text} ({plural(len(v), 'seed')})" if 0 < len(v) < len(seeds) else text for text, v in few]
             numbers = mean(seed["numbers_kept"] for seed in seeds) / 1e6
             ours += [f"{numbers:.1f} M", str(len(seeds))]
         lines.append([row["label"], *ours])
