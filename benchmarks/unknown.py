@@ -3,9 +3,10 @@
 Images are learned two classes at a time with the settings of their preset, tables one class at a time with the defaults
 of the estimator; some classes are never taught. On test samples, after all tasks: how often those of known classes are
 called unknown (false alarms), those of the first task among them, and how well those of unknown classes are found.
-Beside it noise, constant and huge inputs: how many of them are called unknown. Noise in the range of a small table may
+Beside it noise, constant and huge inputs: how many of them are called unknown; of noise also, how many would be at the
+threshold that gives exactly the wanted false alarms on these very test samples. Noise in the range of a small table may
 look like its classes: for tables, also how much of it a support vector machine finds that is trained on such noise, at
-the threshold that gives the wanted false alarms on these very test samples. With `--encoder efficientnet-lite0` also
+such a threshold. With `--encoder efficientnet-lite0` also
 CIFAR-100 on the features of an encoder, which takes minutes the first time: 50 classes, ten at a time, in the order of
 their numbers and in another one, are learned from 150 images each, and the others are unknown. With `--tuned FOLDER`
 the encoder is tuned first, on the other 350 images of each of the 50 classes, which are then learned at once, as a
@@ -49,6 +50,7 @@ COLUMNS = {
     "first_task": "first task %",
     "found": "found %",
     "noise": "noise %",
+    "noise_at_rate": "noise at the rate %",
     "bound": "trained on noise %",
     "constant": "constant %",
     "huge": "huge %",
@@ -203,6 +205,8 @@ def _figures(each: Learned, rate: float) -> dict[str, Any]:
         **asdict(Detection.of(typicality, known, rate)),
         "first_task": 100 * float((typicality[first] < rate).mean()),
         "bound": None if each.taught is None else _bound(each.taught, each.x[known], strange["noise"], rate),
+        "noise_at_rate": 100
+        * float((model.typicality(strange["noise"]) < np.quantile(typicality[known], rate)).mean()),
         **{name: 100 * float((model.typicality(x) < rate).mean()) for name, x in strange.items()},
     }
 

@@ -194,10 +194,12 @@ def test_memory_of_statistics_is_counted() -> None:
 def test_fewer_directions_change_what_statistics_say_and_nothing_else(own: float) -> None:
     method = experts(2, statistics_weight=0.1 - own, own_statistics_weight=own, directions=3)
     x = images()[0].test.x
-    thin, whole = method.predict_truncated(x, [1, 3])
+    least, thin, whole = method.predict_truncated(x, [0, 1, 3])
     torch.testing.assert_close(whole, method.predict(x))
     torch.testing.assert_close(thin, method.truncate(1)(x))
+    torch.testing.assert_close(least, method.truncate(0)(x))
     assert not torch.allclose(thin, whole)
+    assert not torch.allclose(least, thin)
 
 
 def test_mirrored_features_are_those_of_an_image_and_its_mirror_image() -> None:

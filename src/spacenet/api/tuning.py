@@ -31,6 +31,7 @@ from spacenet.registry import unknown
 from spacenet.report.tables import Table, tuned_table
 from spacenet.training.tuning import tune
 from spacenet.utils.files import real_path, save_bytes
+from spacenet.utils.threads import use_threads
 
 SUFFIX = ".pt2"
 MIN_SIZE = 8
@@ -168,7 +169,7 @@ def tune_encoder(
     )  # fmt: skip
     x, y, labels = first_task(data, settings, replace(images, size=size), progress)
     (callback,) = default_callbacks(progress) or [Callback()]
-    with closing(callback):
+    with closing(callback), use_threads(threads):
         calls: Any = {"on_batch": partial(callback.on_batch_end, 0), "on_epoch": callback.on_epoch_end}
         tuned = tune(found, x, y, size=size, training=training, seed=seed, **calls)
     content = write_tuned(tuned.network, images, size, mirror)

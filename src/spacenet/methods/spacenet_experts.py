@@ -298,7 +298,7 @@ class SpaceNetExperts(AdaptiveMethod):
         self, own: Sequence[Tensor], h: Tensor, directions: int | None = None
     ) -> tuple[Tensor | None, Tensor | None]:
         """The log-density of each class given its own and the first expert's features, of what statistics there are."""
-        densities = self.densities.truncate(directions) if directions else self.densities
+        densities = self.densities if directions is None else self.densities.truncate(directions)
         typical = self.score_own(self.own_params(directions), own) if own else None
         return typical, scores(densities.compute_params(), h) if self.settings.keeps_statistics else None
 
