@@ -241,7 +241,7 @@ class SpaceNetExperts(AdaptiveMethod):
         if self.places:
             own = own.select(self.places.fill_of(task) - self.classes[task].start)
             chosen = self.places.kept_of(task)
-        return own_params(own.truncate(directions or own.directions), chosen)
+        return own_params(own.truncate(own.directions if directions is None else directions), chosen)
 
     def score_own(self, params: Sequence[Params], features: Sequence[Tensor]) -> Tensor:
         """The log-density of each class given the features of its expert, from what `own_params` returned."""
