@@ -79,6 +79,8 @@ class Options:
     """Measure CIFAR-100 on its features, too."""
     tuned: Path | None = None
     """Tune the encoder on the known classes, and keep it in this folder; what is there already is used."""
+    learn_tuned: bool = False
+    """Learn from images that the encoder was tuned on, to see what that does to the threshold."""
     size: int = 224
     """The side of the images that it is tuned on."""
     json: Path | None = None
@@ -157,7 +159,8 @@ def _learn_features(options: Options, data: Dataset, given: dict[str, Any]) -> I
         known, name, at_a_time = numbers[:KNOWN], str(options.encoder), AT_A_TIME
         if options.tuned is not None:
             name, at_a_time = str(_tune(options, options.tuned, data, known, order)), KNOWN
-        (x_train, y_train), (x_test, y_test), made = _encode(load_encoder(name), data)
+        first = TRAIN if options.learn_tuned else 0
+        (x_train, y_train), (x_test, y_test), made = _encode(load_encoder(name), data, first)
         classifier = SpaceNetClassifier(encoder=name, **given)
         for own in known.reshape(-1, at_a_time):
             rows = np.isin(y_train, own)
@@ -180,12 +183,16 @@ def _tune(options: Options, folder: Path, data: Dataset, known: Array, order: in
     return path
 
 
-def _encode(network: Encoder, data: Dataset) -> tuple[tuple[Array, Array], tuple[Array, Array], dict[str, Array]]:
-    """Features and classes of some training and test images of each class, and features of strange images."""
+def _encode(
+    network: Encoder, data: Dataset, first: int
+) -> tuple[tuple[Array, Array], tuple[Array, Array], dict[str, Array]]:
+    """Features and classes of some training images of each class, from this one on, and of test images; and features of
+    strange images."""
     parts, images = [], np.empty(0)
-    for samples, labels, count in ((data.x_train, data.y_train, TRAIN), (data.x_test, data.y_test, TEST)):
+    train_rows, test_rows = slice(first, first + TRAIN), slice(TEST)
+    for samples, labels, part in ((data.x_train, data.y_train, train_rows), (data.x_test, data.y_test, test_rows)):
         y = np.asarray(labels)
-        rows = np.sort(np.concatenate([np.flatnonzero(y == number)[:count] for number in np.unique(y)]))
+        rows = np.sort(np.concatenate([np.flatnonzero(y == number)[part] for number in np.unique(y)]))
         images = np.asarray(samples[rows])
         parts.append((encode_samples(network, images, threads=1), y[rows]))
     train, test = parts
