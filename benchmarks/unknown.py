@@ -160,7 +160,7 @@ def _learn_features(options: Options, data: Dataset, given: dict[str, Any]) -> I
         if options.tuned is not None:
             name, at_a_time = str(_tune(options, options.tuned, data, known, order)), KNOWN
         first = TRAIN if options.learn_tuned else 0
-        (x_train, y_train), (x_test, y_test), made = _encode(load_encoder(name), data, first)
+        (x_train, y_train), (x_test, y_test), made = _encode(load_encoder(name), data, known, first)
         classifier = SpaceNetClassifier(encoder=name, **given)
         for own in known.reshape(-1, at_a_time):
             rows = np.isin(y_train, own)
@@ -184,21 +184,20 @@ def _tune(options: Options, folder: Path, data: Dataset, known: Array, order: in
 
 
 def _encode(
-    network: Encoder, data: Dataset, first: int
+    network: Encoder, data: Dataset, known: Array, first: int
 ) -> tuple[tuple[Array, Array], tuple[Array, Array], dict[str, Array]]:
-    """Features and classes of some training images of each class, from this one on, and of test images; and features of
-    strange images."""
+    """Features and classes of some training images of each known class, from this one on, and of test images of all
+    classes; and features of strange images."""
     parts, images = [], np.empty(0)
-    train_rows, test_rows = slice(first, first + TRAIN), slice(TEST)
-    for samples, labels, part in ((data.x_train, data.y_train, train_rows), (data.x_test, data.y_test, test_rows)):
+    train, test = (known, slice(first, first + TRAIN)), (np.unique(data.y_test), slice(TEST))
+    for samples, labels, (classes, part) in ((data.x_train, data.y_train, train), (data.x_test, data.y_test, test)):
         y = np.asarray(labels)
-        rows = np.sort(np.concatenate([np.flatnonzero(y == number)[part] for number in np.unique(y)]))
+        rows = np.sort(np.concatenate([np.flatnonzero(y == number)[part] for number in classes]))
         images = np.asarray(samples[rows])
         parts.append((encode_samples(network, images, threads=1), y[rows]))
-    train, test = parts
     strange = {name: np.rint(x).astype(np.uint8) for name, x in _strange(images).items() if name != "huge"}
     made = {name: encode_samples(network, x, threads=1) for name, x in strange.items()}
-    return train, test, made | {"huge": _strange(test[0])["huge"]}
+    return parts[0], parts[1], made | {"huge": _strange(parts[1][0])["huge"]}
 
 
 def _figures(each: Learned, rate: float) -> dict[str, Any]:
