@@ -48,7 +48,7 @@ def test_an_encoder_is_tuned_on_other_images_than_are_learned(
     images = np.random.default_rng(0).integers(0, 256, (400, 3, SIZE, SIZE), dtype=np.uint8)
     y = np.arange(400) % 100
     data = make_dataset("noise", images, y, images[:100], y[:100])
-    name = encoder_name(from_module("tiny", TinyEncoder(), ImageInput(SIZE), ""))
+    tiny = encoder_name(from_module("tiny", TinyEncoder(), ImageInput(SIZE), ""))
     tuned_on, learned = list[Array](), list[Array]()
     tune = spacenet.tune_encoder
 
@@ -62,7 +62,7 @@ def test_an_encoder_is_tuned_on_other_images_than_are_learned(
 
     monkeypatch.setattr(spacenet, "tune_encoder", note_tuned)
     monkeypatch.setattr(unknown, "encode_samples", note_learned)
-    options = unknown.Options(encoder=name, tuned=tmp_path, size=SIZE, learn_tuned=learn_tuned)
+    options = unknown.Options(encoder=tiny, tuned=tmp_path, size=SIZE, learn_tuned=learn_tuned)
     (found, other) = unknown._learn_features(options, data, {"epochs": 1})
     assert (found.unknown, len(found.model.tasks), len(other.model.tasks[0])) == (tuple(range(50, 100)), 1, 50)
     assert other.unknown != found.unknown
