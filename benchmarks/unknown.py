@@ -77,6 +77,8 @@ class Options:
     """Whose classes 8 and 9 are never taught."""
     encoder: str | None = None
     """Measure CIFAR-100 on its features, too."""
+    at_a_time: int | None = None
+    """Classes of CIFAR-100 that are learned at a time; default: 10, or all 50 where the encoder is tuned on them."""
     tuned: Path | None = None
     """Tune the encoder on the known classes, and keep it in this folder; what is there already is used."""
     learn_tuned: bool = False
@@ -156,9 +158,10 @@ def _learn_features(options: Options, data: Dataset, given: dict[str, Any]) -> I
     """A classifier of half of the classes, on features of some images of each class, for each order of classes."""
     for order in (None, ORDER):
         numbers = np.arange(100) if order is None else np.random.RandomState(order).permutation(100)
-        known, name, at_a_time = numbers[:KNOWN], str(options.encoder), AT_A_TIME
+        known, name = numbers[:KNOWN], str(options.encoder)
         if options.tuned is not None:
-            name, at_a_time = str(_tune(options, options.tuned, data, known, order)), KNOWN
+            name = str(_tune(options, options.tuned, data, known, order))
+        at_a_time = options.at_a_time or (KNOWN if options.tuned else AT_A_TIME)
         first = TRAIN if options.learn_tuned else 0
         (x_train, y_train), (x_test, y_test), made = _encode(load_encoder(name), data, known, first)
         classifier = SpaceNetClassifier(encoder=name, **given)
