@@ -1,5 +1,7 @@
 """Tuned networks as files that are encoders again."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -40,10 +42,8 @@ def test_a_copy_has_weights_of_its_own() -> None:
     assert all(new.data_ptr() != old.data_ptr() for new, old in pairs)
 
 
-def test_what_cannot_be_trained_says_so(tmp_path: object) -> None:
-    from pathlib import Path
-
-    content = save_exported(Path(str(tmp_path)) / "tiny.pt2").read_bytes()
+def test_what_cannot_be_trained_says_so(tmp_path: Path) -> None:
+    content = save_exported(tmp_path / "tiny.pt2").read_bytes()
     function = Encoder("own:function", "", "", FEATURES, lambda x: x.mean((2, 3)), ImageInput(SIZE))
     for encoder, problem in (
         (open_content("tiny.pt2", content), "the network of tiny.pt2 cannot be trained"),
