@@ -236,15 +236,16 @@ const tryPicture = (picture) => attempt(async () => {
   if (number !== page.answered) return null;
   find("answer").replaceChildren(...drawAnswer(answer));
   const rate = page.state.tells_unknown ? [drawRate(page.rate, changeRate)] : [];
+  const changing = document.activeElement?.id === "rate"; // it is drawn anew; who has moved on keeps the focus where it is
   find("why").replaceChildren(...drawWhy(answer, page.state), ...rate);
+  if (changing) find("rate")?.focus();
   find("why").hidden = false;
   return showMap(answer);
 });
 
-async function changeRate(rate) {
+function changeRate(rate) {
   page.rate = rate;
-  await tryPicture(page.lastPicture);
-  find("rate")?.focus();
+  return tryPicture(page.lastPicture);
 }
 
 // Editing
