@@ -198,13 +198,18 @@ def _table_of_protocols(found: Sequence[tuple[dict[str, Any], Figures | None]]) 
             seeds = figures["seeds"]
             keys = ("last_acc", "acc", "aia", "bwt", "task_il_acc")
             known = {key: [seed[key] for seed in seeds if seed[key] is not None] for key in keys}
-            ours = [over_seeds(values) if values else "" for values in known.values()]
-            few = zip(ours, known.values(), strict=True)
-            ours = [f"{text} ({plural(len(v), 'seed')})" if 0 < len(v) < len(seeds) else text for text, v in few]
+            ours = [_over_known_seeds(values, len(seeds)) for values in known.values()]
             numbers = mean(seed["numbers_kept"] for seed in seeds) / 1e6
             ours += [f"{numbers:.1f} M", str(len(seeds))]
         lines.append([row["label"], *ours])
     return _markdown(["", "last accuracy", "ACC", "AIA", "BWT", "task-IL", "numbers kept", "seeds"], lines)
+
+
+def _over_known_seeds(values: list[float], seeds: int) -> str:
+    """A figure over the seeds that it is known of, with their number if these are not all."""
+    if not values or len(values) == seeds:
+        return over_seeds(values) if values else ""
+    return f"{over_seeds(values)} ({plural(len(values), 'seed')})"
 
 
 def _table_of_parts(found: Sequence[tuple[dict[str, Any], Figures | None]]) -> str:

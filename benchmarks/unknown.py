@@ -6,11 +6,13 @@ called unknown (false alarms), those of the first task among them, and how well 
 Beside it noise, constant and huge inputs: how many of them are called unknown; of noise also, how many would be at the
 threshold that gives exactly the wanted false alarms on these very test samples. Noise in the range of a small table may
 look like its classes: for tables, also how much of it a support vector machine finds that is trained on such noise, at
-such a threshold. With `--encoder efficientnet-lite0` also
-CIFAR-100 on the features of an encoder, which takes minutes the first time: 50 classes, ten at a time, in the order of
-their numbers and in another one, are learned from 150 images each, and the others are unknown. With `--tuned FOLDER`
-the encoder is tuned first, on the other 350 images of each of the 50 classes, which are then learned at once, as a
-first task; the tuned encoders are kept in the folder. That takes two minutes on a GPU, and many hours elsewhere.
+such a threshold.
+
+With `--encoder efficientnet-lite0` also CIFAR-100 on the features of an encoder, which takes minutes the first time: 50
+classes, ten at a time, in the order of their numbers and in another one, are learned from 150 images each, and the
+others are unknown. With `--tuned FOLDER` the encoder is tuned first, on the other 350 images of each of the 50 classes,
+which are then learned at once, as a first task; the tuned encoders are kept in the folder. That takes two minutes on a
+GPU, and many hours elsewhere.
 """
 
 import sys

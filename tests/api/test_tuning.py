@@ -66,6 +66,15 @@ def test_only_the_training_images_of_the_first_task_are_used(tmp_path: Path) -> 
     }
 
 
+def test_a_stream_of_photos_is_tuned_on_as_it_is_cut(tmp_path: Path) -> None:
+    photos = save_pictures(tmp_path / "photos", {"b": 0, "g": 1, "r": 2})
+    stream = spacenet.Stream.from_folder(photos, image_size=SIZE)
+    found = tuned(stream, tmp_path / "tuned.pt2")
+    assert (found.labels, found.images) == (("b", "g"), len(stream[0].train))
+    with pytest.raises(SettingsError, match="this stream is cut already"):
+        tuned(stream, tmp_path / "other.pt2", first_classes=3)
+
+
 def test_mistakes_leave_no_file(tmp_path: Path) -> None:
     out = tmp_path / "tuned.pt2"
     with pytest.raises(SettingsError, match="unknown setting 'epoch'"):

@@ -19,7 +19,7 @@ from spacenet.data.preprocessing import Array
 from spacenet.data.sources import read_labeled
 from spacenet.data.stream import Stream
 from spacenet.data.streams import build_stream
-from spacenet.data.task import check_labels, split_classes
+from spacenet.data.task import rows_of, split_own_classes
 from spacenet.data.user_data import arrays_from_memory
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.inputs import ImageInput
@@ -158,7 +158,8 @@ def tune_encoder(
         raise SettingsError("name an encoder of images", setting="encoder")
     found = load_encoder(name)
     find_network(found)
-    images = found.images or ImageInput()
+    assert found.images is not None
+    images = found.images
     size = images.size if size is None else size
     if size < MIN_SIZE:
         raise SettingsError(f"{size} is out of range ({MIN_SIZE} or more)", setting="size")
@@ -192,33 +193,24 @@ def first_task(
     data: Any, settings: dict[str, Any], images: ImageInput, progress: bool
 ) -> tuple[Array, Array, tuple[object, ...]]:
     """The training images of the first task as they were read, the number of the class of each, and the labels."""
-    config = _config(data, settings)
-    if config.data is None and isinstance(data, Stream | str):
-        stream = data if isinstance(data, Stream) else build_stream(config)
+    for name in settings:
+        if name not in STREAM_SETTINGS:
+            raise unknown("setting", name, STREAM_SETTINGS)
+    source = str(data) if isinstance(data, Path) else data
+    known = isinstance(source, Stream | str)
+    plain = settings_layers(source if known else CUSTOM, "naive", settings)["stream"]
+    if isinstance(source, Stream) or (known and not is_path(source)):
+        stream = (
+            source if isinstance(source, Stream) else build_stream(from_plain(StreamConfig, {**plain, "name": source}))
+        )
         x, y, labels = stream.dataset.x_train, np.asarray(stream.dataset.y_train), stream.task_labels[0]
     else:
+        config = from_plain(StreamConfig, plain)
         if config.data is not None:
             found = read_labeled([config.data], config, images=images, progress=progress)
             x, y = found.x, found.y
         else:
-            x, y = arrays_from_memory("data", data, config)
-        known = np.unique(y).tolist()
-        tasks = split_classes(known, config, len(known))
-        check_labels(known, tasks)
-        labels = tasks[0]
-    rows = np.flatnonzero(np.isin(y, np.array(labels, dtype=y.dtype)))
-    numbers = {label: number for number, label in enumerate(labels)}
+            x, y = arrays_from_memory("data", source, config)
+        labels = split_own_classes(np.unique(y).tolist(), config)[0]
+    rows, numbers = rows_of(y, labels), {label: number for number, label in enumerate(labels)}
     return np.asarray(take_rows(x, rows)[:]), np.array([numbers[label] for label in y[rows].tolist()]), labels
-
-
-def _config(data: Any, settings: dict[str, Any]) -> StreamConfig:
-    """How the data is read and cut into tasks."""
-    for name in settings:
-        if name not in STREAM_SETTINGS:
-            raise unknown("setting", name, STREAM_SETTINGS)
-    given = str(data) if isinstance(data, Path) else data
-    source = given if isinstance(given, Stream | str) else CUSTOM
-    plain = settings_layers(source, "naive", settings)["stream"]
-    if isinstance(source, str) and source != CUSTOM and not is_path(source):
-        plain["name"] = source
-    return from_plain(StreamConfig, plain)

@@ -17,7 +17,7 @@ from spacenet.config.settings import check
 from spacenet.config.stream import DataConfig, StreamConfig
 from spacenet.data.memory import take_rows
 from spacenet.data.sources import LabeledData, read_labeled
-from spacenet.data.task import TaskLabels, check_labels, split_classes
+from spacenet.data.task import TaskLabels, rows_of, split_own_classes
 from spacenet.encoders.loading import load_encoder
 from spacenet.errors import SettingsError
 from spacenet.model.estimator import SpaceNetClassifier
@@ -80,7 +80,7 @@ def fit(arguments: list[str]) -> int:
     with lock(out):
         model, learning = None, None
         for labels in tasks:
-            rows = np.flatnonzero(np.isin(labeled.y, np.array(labels, dtype=labeled.y.dtype)))
+            rows = rows_of(labeled.y, labels)
             x, y = labeled.x[rows], labeled.y[rows]
             if model is None or learning is None:
                 model = classifier.new_model(x)
@@ -118,19 +118,15 @@ def _parse(arguments: Sequence[str]) -> tuple[FitOptions, dict[str, Any]]:
 
 def _split(options: FitOptions, labeled: LabeledData) -> TaskLabels:
     """The labels of each task."""
-    labels = np.unique(labeled.y).tolist()
     cut = StreamConfig(
         classes_per_task=options.classes_per_task, first_classes=options.first_classes, tasks=options.tasks
     )
-    tasks = split_classes(labels, cut, len(labels))
-    check_labels(labels, tasks)
-    return tasks
+    return split_own_classes(np.unique(labeled.y).tolist(), cut)
 
 
 def _test(model: Model, labeled: LabeledData, tasks: TaskLabels) -> float | None:
     """The accuracy on the test samples of the classes that were learned."""
     if labeled.x_test is None or labeled.y_test is None:
         return None
-    learned = np.array([label for task in tasks for label in task], dtype=labeled.y_test.dtype)
-    rows = np.flatnonzero(np.isin(labeled.y_test, learned))
+    rows = rows_of(labeled.y_test, [label for task in tasks for label in task])
     return accuracy(model, take_rows(labeled.x_test, rows), labeled.y_test[rows])

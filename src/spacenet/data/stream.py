@@ -18,7 +18,16 @@ from spacenet.data.memory import normalize, take_rows, thin
 from spacenet.data.preprocessing import CONSTANTS, Array, Normalization, resolve_preprocessing
 from spacenet.data.sources import data_settings, read_dataset
 from spacenet.data.stream_views import describe_stream, stream_to_html
-from spacenet.data.task import Samples, SampleSource, Task, TaskLabels, check_tasks, format_tasks, split_classes
+from spacenet.data.task import (
+    Samples,
+    SampleSource,
+    Task,
+    TaskLabels,
+    check_tasks,
+    format_tasks,
+    rows_of,
+    split_classes,
+)
 from spacenet.data.user_data import ItemSource, dataset_from_arrays, dataset_from_items, dataset_from_memory
 from spacenet.encoders.encoder import Encoder
 from spacenet.encoders.loading import encoder_name, load_encoder
@@ -427,7 +436,7 @@ class Stream(Sequence[Task]):
     def samples(self, task: Task, *, train: bool) -> Samples:
         """The samples of a task, normalized."""
         x, y = (self.dataset.x_train, self.dataset.y_train) if train else (self.dataset.x_test, self.dataset.y_test)
-        rows = np.flatnonzero(_is_among(y, task.labels))
+        rows = rows_of(y, task.labels)
         sorted_labels, places = np.unique(y[rows], return_inverse=True)
         numbers = dict(zip(task.labels, task.classes, strict=True))
         of_sorted = torch.tensor([numbers[label] for label in sorted_labels.tolist()], dtype=torch.long)
@@ -436,7 +445,7 @@ class Stream(Sequence[Task]):
 
     def raw_test_sample(self, task: Task, position: int) -> tuple[int, Array]:
         """The test sample at this position among those of a task: its row in the data set, and its raw values."""
-        row = int(np.flatnonzero(_is_among(self.dataset.y_test, task.labels))[position])
+        row = int(rows_of(self.dataset.y_test, task.labels)[position])
         return row, np.asarray(self.dataset.x_test[row])
 
     @property
@@ -448,7 +457,7 @@ class Stream(Sequence[Task]):
     @cached_property
     def normalization(self) -> Normalization:
         """What is done to the inputs of all tasks, fitted on the training data of the first one."""
-        rows = np.flatnonzero(_is_among(self.dataset.y_train, self.task_labels[0]))
+        rows = rows_of(self.dataset.y_train, self.task_labels[0])
         return Normalization.fit(thin(take_rows(self.dataset.x_train, rows)), self.resolved_preprocessing)
 
     def __repr__(self) -> str:
@@ -456,7 +465,3 @@ class Stream(Sequence[Task]):
 
     def _repr_html_(self) -> str:
         return stream_to_html(self)
-
-
-def _is_among(y: Array, labels: tuple[object, ...]) -> Array:
-    return np.isin(y, np.array(labels, dtype=y.dtype))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from spacenet.config.stream import StreamConfig
 from spacenet.data.dataset import Dataset
+from spacenet.data.preprocessing import Array
 from spacenet.errors import DataError, SettingsError
 from spacenet.registry import unknown
 
@@ -83,6 +84,18 @@ def split_classes(labels: Sequence[object], config: StreamConfig, classes_per_ta
     size = config.classes_per_task or classes_per_task
     first = config.first_classes or size
     return (tuple(order[:first]), *(tuple(order[i : i + size]) for i in range(first, len(order), size)))
+
+
+def split_own_classes(labels: Sequence[object], config: StreamConfig) -> TaskLabels:
+    """The tasks of data of one's own for a model: all classes in one, unless the configuration cuts them."""
+    tasks = split_classes(labels, config, len(labels))
+    check_labels(labels, tasks)
+    return tasks
+
+
+def rows_of(y: Array, labels: Sequence[object]) -> Array:
+    """Where samples with these labels are."""
+    return np.flatnonzero(np.isin(y, np.array(labels, dtype=y.dtype)))
 
 
 def format_tasks(tasks: Sequence[Sequence[object]]) -> str:

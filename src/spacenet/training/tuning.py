@@ -74,9 +74,11 @@ def tune(
     encoder.check(x)
     if len(np.unique(y)) < 2:
         raise DataError("an encoder is tuned to tell classes apart, and there is only one")
-    hardware, images = find_hardware(training), encoder.images or ImageInput()
+    network, hardware = copy_network(encoder), find_hardware(training)
+    images = encoder.images
+    assert images is not None
     method = EncoderTuning(Blueprint((), (), _no_network), MethodSettings(), seed, hardware.device)
-    method.use(copy_network(encoder), images, size, encoder.features)
+    method.use(network, images, size, encoder.features)
     data = Samples(_fit(x, images, size), torch.as_tensor(y, dtype=torch.long))
     classes = range(int(data.y.max()) + 1)
     epochs: list[Epoch] = []
