@@ -197,12 +197,11 @@ def first_task(
         if name not in STREAM_SETTINGS:
             raise unknown("setting", name, STREAM_SETTINGS)
     source = str(data) if isinstance(data, Path) else data
-    known = isinstance(source, Stream | str)
-    plain = settings_layers(source if known else CUSTOM, "naive", settings)["stream"]
-    if isinstance(source, Stream) or (known and not is_path(source)):
-        stream = (
-            source if isinstance(source, Stream) else build_stream(from_plain(StreamConfig, {**plain, "name": source}))
-        )
+    plain = settings_layers(source if isinstance(source, Stream | str) else CUSTOM, "naive", settings)["stream"]
+    stream = source if isinstance(source, Stream) else None
+    if isinstance(source, str) and not is_path(source):
+        stream = build_stream(from_plain(StreamConfig, plain | {"name": source}))
+    if stream is not None:
         x, y, labels = stream.dataset.x_train, np.asarray(stream.dataset.y_train), stream.task_labels[0]
     else:
         config = from_plain(StreamConfig, plain)
